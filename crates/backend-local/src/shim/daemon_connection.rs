@@ -199,12 +199,10 @@ impl DaemonConnection {
         DaemonEvent::Hangup
     }
 
-    /// Opens `ctl.sock` in `dir` for the next daemon; true if it is listening. The path goes
-    /// through the directory's descriptor, so that it fits into a socket address however long it
-    /// is.
-    pub(crate) fn listen(&mut self, dir: BorrowedFd<'_>) -> bool {
-        execution_dir::remove(dir, UNFINISHED_SOCKET);
-        match open_listener(dir) {
+    /// Opens `ctl.sock` in `dir` for the next daemon, with a socket of [`bind_spare`] or a new one; true
+    /// if it is listening.
+    pub(crate) fn listen(&mut self, dir: BorrowedFd<'_>, spare: Option<OwnedFd>) -> bool {
+        match open_listener(dir, spare) {
             Ok(listener) => self.peer = DaemonPeer::Listening(listener),
             Err(_) => return false,
         }
@@ -226,15 +224,29 @@ impl DaemonConnection {
     }
 }
 
-fn open_listener(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    let listener = socket_with(
+/// A socket with a file in `dir` that listens to nobody yet: a disk that is full of files later has
+/// room for no other. The path goes through the directory's descriptor, so that it fits into a socket
+/// address however long it is.
+pub(crate) fn bind_spare(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    remove_spare(dir);
+    let socket = socket_with(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         None,
     )?;
+    bind(&socket, &control_address(dir, UNFINISHED_SOCKET)?)?;
+    Ok(socket)
+}
+
+/// Removes the file of a socket that was not used.
+pub(crate) fn remove_spare(dir: BorrowedFd<'_>) {
+    execution_dir::remove(dir, UNFINISHED_SOCKET);
+}
+
+fn open_listener(dir: BorrowedFd<'_>, spare: Option<OwnedFd>) -> Result<OwnedFd, Errno> {
+    let listener = spare.map_or_else(|| bind_spare(dir), Ok)?;
     // Renamed only once it is listening: a process that sees the name can connect.
-    bind(&listener, &control_address(dir, UNFINISHED_SOCKET)?)?;
     listen(&listener, BACKLOG)?;
     renameat(dir, UNFINISHED_SOCKET, dir, CONTROL_SOCKET)?;
     Ok(listener)

@@ -26,7 +26,7 @@ use self::freeze::FreezeState;
 use self::idempotent_inputs::IdempotentInputs;
 use super::attempt_tree::AttemptTree;
 use super::canonical_line::CanonicalLine;
-use super::daemon_connection::{CONTROL_SOCKET, DaemonConnection, DaemonEvent};
+use super::daemon_connection::{self, CONTROL_SOCKET, DaemonConnection, DaemonEvent};
 use super::kill_escalation::{KillAction, KillEscalation};
 use super::output_notify::NotifyThrottle;
 use super::spawn::SpawnedTree;
@@ -36,6 +36,9 @@ use super::terminal_queries::TerminalQueryScanner;
 use crate::proto::ShimRequest;
 use crate::sys::time::ClockReading;
 
+/// How long a command has to run before the socket for the next daemon is made, in milliseconds: short
+/// ones need none.
+const SPARE_SOCKET_MS: u64 = 100;
 /// The interval of retries after a full disk while no daemon is connected, in milliseconds.
 const RETRY_MS: u64 = 500;
 /// A command without [`report_start`](crate::LaunchPlan::report_start) is reported as started once
@@ -79,6 +82,10 @@ pub(crate) struct AttemptRunner<'a> {
     wall_at: Option<Instant>,
     idle_at: Option<Instant>,
     listen_at: Option<Instant>,
+    /// The socket for the next daemon, which listens to nobody yet.
+    spare_socket: Option<OwnedFd>,
+    /// When it is made, where there is none.
+    spare_at: Option<Instant>,
     /// When reserving space for the exit record is tried, where none is reserved.
     reserve_at: Option<Instant>,
     /// When the start is reported, unless the attempt has ended by then.
@@ -152,6 +159,8 @@ impl<'a> AttemptRunner<'a> {
             wall_at: timeouts.wall.and_then(|limit| now.checked_add(limit)),
             idle_at: timeouts.idle.and_then(|limit| now.checked_add(limit)),
             listen_at: None,
+            spare_socket: None,
+            spare_at: Some(now + Duration::from_millis(SPARE_SOCKET_MS)),
             reserve_at: (!spawned.has_reserve).then_some(now),
             report_at: Some(report_at),
             notifier: NotifyThrottle::new(terminal),
@@ -288,13 +297,27 @@ impl<'a> AttemptRunner<'a> {
 
     /// Opens the control socket; where the disk refuses, again a little later.
     fn open_control_socket(&mut self) {
-        let listens = self.daemon.listen(self.dir.as_fd());
+        let spare = self.spare_socket.take();
+        let listens = self.daemon.listen(self.dir.as_fd(), spare);
+        self.spare_at = None;
         self.listen_at = (!listens).then(|| Instant::now() + Duration::from_millis(RETRY_MS));
+    }
+
+    /// Makes the socket for the next daemon while the disk has room; where it has none, again a little
+    /// later.
+    fn make_spare_socket(&mut self, now: Instant) {
+        if self.spare_at.is_none_or(|at| now < at) {
+            return;
+        }
+        self.spare_socket = daemon_connection::bind_spare(self.dir.as_fd()).ok();
+        let retry = now.checked_add(Duration::from_millis(RETRY_MS));
+        self.spare_at = retry.filter(|_| self.spare_socket.is_none());
     }
 
     /// Describes the running attempt to a daemon that just connected.
     fn send_hello(&mut self) {
         execution_dir::remove(self.dir.as_fd(), CONTROL_SOCKET);
+        self.spare_at = Instant::now().checked_add(Duration::from_millis(SPARE_SOCKET_MS));
         let hello = ProcessEvent::Hello {
             id: self.plan.id,
             attempt: self.plan.attempt,

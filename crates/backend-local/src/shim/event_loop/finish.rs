@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::{AttemptEnd, AttemptRunner, RETRY_MS};
 use crate::shim::container_tree::ContainerTree;
-use crate::shim::daemon_connection::{CONTROL_SOCKET, DaemonEvent};
+use crate::shim::daemon_connection::{self, CONTROL_SOCKET, DaemonEvent};
 use crate::sys::time::ClockReading;
 
 /// The most survivors an exit record names.
@@ -42,6 +42,9 @@ impl AttemptRunner<'_> {
         self.record_exit(clean);
         if !self.daemon.has_daemon() {
             execution_dir::remove(self.dir.as_fd(), CONTROL_SOCKET);
+        }
+        if self.spare_socket.take().is_some() {
+            daemon_connection::remove_spare(self.dir.as_fd());
         }
         self.daemon.flush_blocking();
         if clean && !self.exit_unrecorded && self.daemon.has_daemon() {
