@@ -132,7 +132,7 @@ fn launcher_on_threads() {
 fn last_one() {
     for zygote in [this_executable(), ZygoteConfig::InProcess] {
         let fixture = BackendFixture::with(zygote);
-        let plan = daemon("time.sleep(0.5); print('served', flush=True)");
+        let plan = daemon("time.sleep(1.5); print('served', flush=True)");
         let dir = fixture.dir(plan.id);
         let record = fixture.runtime.block_on(async {
             let mut handle = fixture.backend.spawn(plan).await.expect("it spawns");
@@ -140,7 +140,7 @@ fn last_one() {
             wait_exit(handle).await
         });
         assert_eq!(status(&record), (WaitStatus::Code(0), None));
-        assert!(record.lived_ms >= 500, "{}", record.lived_ms);
+        assert!(record.lived_ms >= 1_500, "{}", record.lived_ms);
         assert_eq!(output(&dir, StreamName::Stdout), b"served\n");
     }
 }
