@@ -36,9 +36,6 @@ use super::terminal_queries::TerminalQueryScanner;
 use crate::proto::ShimRequest;
 use crate::sys::time::ClockReading;
 
-/// How long a command has to run before the socket for the next daemon is made, in milliseconds: short
-/// ones need none.
-const SPARE_SOCKET_MS: u64 = 100;
 /// The interval of retries after a full disk while no daemon is connected, in milliseconds.
 const RETRY_MS: u64 = 500;
 /// A command without [`report_start`](crate::LaunchPlan::report_start) is reported as started once
@@ -84,8 +81,6 @@ pub(crate) struct AttemptRunner<'a> {
     listen_at: Option<Instant>,
     /// The socket for the next daemon, which listens to nobody yet.
     spare_socket: Option<OwnedFd>,
-    /// When it is made, where there is none.
-    spare_at: Option<Instant>,
     /// When reserving space for the exit record is tried, where none is reserved.
     reserve_at: Option<Instant>,
     /// When the start is reported, unless the attempt has ended by then.
@@ -160,7 +155,6 @@ impl<'a> AttemptRunner<'a> {
             idle_at: timeouts.idle.and_then(|limit| now.checked_add(limit)),
             listen_at: None,
             spare_socket: None,
-            spare_at: Some(now + Duration::from_millis(SPARE_SOCKET_MS)),
             reserve_at: (!spawned.has_reserve).then_some(now),
             report_at: Some(report_at),
             notifier: NotifyThrottle::new(terminal),
@@ -211,6 +205,7 @@ impl<'a> AttemptRunner<'a> {
         if self.report_at.take().is_some() {
             let (pid, at) = (self.tree.pid(), self.started.timestamp());
             self.daemon.send(&ProcessEvent::Started { pid, at }, None);
+            self.make_spare_socket();
         }
     }
 
@@ -299,25 +294,19 @@ impl<'a> AttemptRunner<'a> {
     fn open_control_socket(&mut self) {
         let spare = self.spare_socket.take();
         let listens = self.daemon.listen(self.dir.as_fd(), spare);
-        self.spare_at = None;
         self.listen_at = (!listens).then(|| Instant::now() + Duration::from_millis(RETRY_MS));
     }
 
-    /// Makes the socket for the next daemon while the disk has room; where it has none, again a little
-    /// later.
-    fn make_spare_socket(&mut self, now: Instant) {
-        if self.spare_at.is_none_or(|at| now < at) {
-            return;
+    /// Makes the socket for the next daemon while the disk has room, when the shim is awake anyway.
+    fn make_spare_socket(&mut self) {
+        if self.daemon.has_daemon() {
+            self.spare_socket = daemon_connection::bind_spare(self.dir.as_fd()).ok();
         }
-        self.spare_socket = daemon_connection::bind_spare(self.dir.as_fd()).ok();
-        let retry = now.checked_add(Duration::from_millis(RETRY_MS));
-        self.spare_at = retry.filter(|_| self.spare_socket.is_none());
     }
 
     /// Describes the running attempt to a daemon that just connected.
     fn send_hello(&mut self) {
         execution_dir::remove(self.dir.as_fd(), CONTROL_SOCKET);
-        self.spare_at = Instant::now().checked_add(Duration::from_millis(SPARE_SOCKET_MS));
         let hello = ProcessEvent::Hello {
             id: self.plan.id,
             attempt: self.plan.attempt,
@@ -331,6 +320,7 @@ impl<'a> AttemptRunner<'a> {
         self.send_frozen();
         self.resend_limits();
         self.send_detached();
+        self.make_spare_socket();
     }
 
     fn handle_command(&mut self, command: ControlCommand) {

@@ -21,7 +21,6 @@ impl AttemptRunner<'_> {
             self.streams.deadline(),
             self.notifier.deadline(),
             self.listen_at,
-            self.spare_at,
             self.reserve_at,
             self.report_at,
         ];
@@ -60,7 +59,6 @@ impl AttemptRunner<'_> {
         if self.listen_at.is_some_and(|at| now >= at) {
             self.open_control_socket();
         }
-        self.make_spare_socket(now);
         self.reserve_if_due(now);
         match self.escalation.poll(now) {
             Some(action) => self.apply(action),
