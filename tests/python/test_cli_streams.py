@@ -72,6 +72,10 @@ def test_an_export_goes_into_a_pipe_and_replaces_only_files(installation):
     file.write_text("kept")
     installation.cli("export", "-f", "text", "-o", "link", "@last")
     assert file.read_text() == "kept" and not (installation.work / "link").is_symlink()
+    # Nor is one that leads to a pipe, where somebody may listen.
+    (installation.work / "planted").symlink_to(pipe)
+    installation.cli("export", "-f", "text", "-o", "planted", "@last", timeout=20)
+    assert not (installation.work / "planted").is_symlink() and stat.S_ISFIFO(pipe.stat().st_mode)
     for name in ("-", "/dev/stdout", "/dev/fd/1"):
         assert installation.cli("export", "-f", "text", "-o", name, "@last").stdout == b"data\n", name
     assert not (installation.work / "-").exists()

@@ -46,7 +46,7 @@ impl StdinMode {
             FileType::CharacterDevice if is_in_background() => Self::Empty,
             FileType::RegularFile => small_file(u64::try_from(stat.st_size).unwrap_or(u64::MAX)),
             FileType::Directory => {
-                crate::print_note(&stdin::unreadable(&rustix::io::Errno::ISDIR.into()));
+                crate::print_note(&stdin::unreadable_note(&rustix::io::Errno::ISDIR.into()));
                 Self::Empty
             }
             FileType::CharacterDevice
@@ -86,7 +86,7 @@ fn small_file(size: u64) -> StdinMode {
     {
         Ok(_) => StdinMode::Bytes(bytes),
         Err(error) => {
-            crate::print_note(&stdin::unreadable(&error));
+            crate::print_note(&stdin::unreadable_note(&error));
             StdinMode::Empty
         }
     }

@@ -136,6 +136,7 @@ fn id_argument(verb: &mut Verb) -> Option<&mut String> {
         Verb::Report(args) => Some(&mut args.id),
         Verb::Restart(args) => Some(&mut args.id),
         Verb::Events(args) => args.id.as_mut(),
+        Verb::History(args) => args.id_mut(),
         _ => None,
     }
 }

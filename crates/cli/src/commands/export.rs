@@ -122,8 +122,8 @@ enum ExportTarget<'a> {
 
 impl<'a> ExportTarget<'a> {
     fn of(path: &'a Path) -> Self {
-        /// Where links to open descriptors are, see proc(5).
-        const DESCRIPTORS: [&str; 2] = ["/dev", "/proc"];
+        /// The links to open descriptors, see proc(5).
+        const DESCRIPTORS: [&str; 4] = ["/dev/fd", "/dev/stderr", "/dev/stdout", "/proc"];
         if path.as_os_str() == "-" {
             return Self::Stdout;
         }
@@ -135,10 +135,11 @@ impl<'a> ExportTarget<'a> {
         };
         let is_link = path.is_symlink();
         let is_descriptor = is_link && DESCRIPTORS.iter().any(|top| path.starts_with(top));
-        if is_descriptor || !(meta.is_file() || meta.is_dir()) {
+        let is_device = !(is_link || meta.is_file() || meta.is_dir());
+        if is_descriptor || is_device {
             return Self::Device(path);
         }
-        // A planted link is replaced, and says nothing about the mode.
+        // Any other link may be planted: it is replaced, and says nothing about the mode.
         let mode = if is_link {
             UMASK_MODE
         } else {

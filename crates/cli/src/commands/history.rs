@@ -16,7 +16,6 @@ use crate::attach::window_size;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
-use crate::executions::id_alias;
 use crate::output::{
     StdoutWriter, StyledLine, TextTable, cells, format_age, format_duration, format_time,
     print_json,
@@ -40,6 +39,16 @@ pub(crate) struct HistoryArgs {
     verb: Option<HistoryVerb>,
     #[command(flatten)]
     list: HistoryListArgs,
+}
+
+impl HistoryArgs {
+    /// The execution that is shown.
+    pub(crate) fn id_mut(&mut self) -> Option<&mut String> {
+        match &mut self.verb {
+            Some(HistoryVerb::Show(args)) => Some(&mut args.id),
+            Some(HistoryVerb::Rebuild) | None => None,
+        }
+    }
 }
 
 /// The verbs of `history`.
@@ -108,11 +117,7 @@ struct HistoryListArgs {
 pub(crate) fn run(context: &CliContext, args: &HistoryArgs) -> CommandResult {
     let client = context.client();
     match &args.verb {
-        Some(HistoryVerb::Show(args)) => {
-            let mut id = args.id.clone();
-            id_alias::resolve_in_place(context, &mut id)?;
-            show(&client, &id, args)
-        }
+        Some(HistoryVerb::Show(args)) => show(&client, args),
         Some(HistoryVerb::Rebuild) => rebuild(&client),
         None => list(&client, &args.list),
     }
@@ -185,8 +190,8 @@ fn exit_text(execution: &HistoryEntryBody) -> String {
     }
 }
 
-fn show(client: &DaemonClient, id: &str, args: &HistoryShowArgs) -> CommandResult {
-    let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
+fn show(client: &DaemonClient, args: &HistoryShowArgs) -> CommandResult {
+    let id: String = form_urlencoded::byte_serialize(args.id.as_bytes()).collect();
     let path = format!("/api/v1/history/{id}");
     let detail: HistoryDetailBody = block_on(client.call(Method::GET, &path, RequestBody::None))?;
     if args.json {

@@ -104,8 +104,8 @@ impl LogsArgs {
         }
     }
 
-    /// The same, for all of the output.
-    pub(crate) fn whole(&self) -> Self {
+    /// The same, for the output from its start on.
+    pub(crate) fn without_start(&self) -> Self {
         Self {
             since: None,
             tail: None,

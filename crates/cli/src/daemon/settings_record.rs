@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use ostler_journal::atomic_file::{self, PRIVATE_MODE};
 use ostler_model::ErrorCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,20 +62,10 @@ pub(super) fn write(config: &Config, dirs: &Dirs) {
     };
     let written = serde_json::to_vec(&record)
         .map_err(std::io::Error::from)
-        .and_then(|bytes| write_file(&dirs.runtime, &bytes));
+        .and_then(|bytes| atomic_file::replace(&dirs.runtime.join(FILE), &bytes, PRIVATE_MODE));
     if let Err(error) = written {
         tracing::warn!(%error, "the settings are not recorded");
     }
-}
-
-/// A reader must never find half a record.
-fn write_file(directory: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    const MODE: u32 = 0o600;
-    let partial = directory.join(format!("{FILE}.new"));
-    let mut options = fs::OpenOptions::new();
-    options.create(true).write(true).truncate(true).mode(MODE);
-    options.open(&partial)?.write_all(bytes)?;
-    fs::rename(&partial, directory.join(FILE))
 }
 
 /// Compares the settings of this command with those of the daemon that runs.

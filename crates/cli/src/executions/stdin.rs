@@ -34,7 +34,7 @@ pub(crate) async fn feed_stdin(
         let read = match stdin.read(&mut buffer).await {
             Ok(read) => read,
             Err(error) => {
-                crate::print_note(&unreadable(&error));
+                crate::print_note(&unreadable_note(&error));
                 0
             }
         };
@@ -50,7 +50,7 @@ pub(crate) async fn feed_stdin(
 }
 
 /// The note about a standard input that cannot be read: the command gets its end.
-pub(crate) fn unreadable(error: &std::io::Error) -> String {
+pub(crate) fn unreadable_note(error: &std::io::Error) -> String {
     format!("standard input cannot be read: {error}; the command gets none")
 }
 

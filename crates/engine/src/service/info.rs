@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ostler_model::{PortHolder, ServicePlan};
 
+use crate::error::Error;
 use crate::info::ExecutionInfo;
 
 /// One service: its definition and its newest execution.
@@ -92,7 +93,7 @@ pub struct StartFailure {
     /// Its name.
     pub name: String,
     /// The cause.
-    pub error: crate::error::Error,
+    pub error: Error,
 }
 
 /// The result of a stop.

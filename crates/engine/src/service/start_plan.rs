@@ -131,7 +131,8 @@ impl<'c> ServiceStarter<'c> {
         // The last step is the service itself.
         let dependencies = &steps[..steps.len() - 1];
         let outcomes = self.run_steps(dependencies).await;
-        first_failure(&mut collect_outcomes(dependencies, &[], outcomes)?.failures)?;
+        // None of them is requested: any failure is one of the service.
+        collect_outcomes(dependencies, &[], outcomes)?;
         self.wait_for_dependencies(service, &StepOutcomes::new())
             .await
     }
@@ -246,8 +247,8 @@ pub(crate) fn last_outcome(
 /// The outcomes of all steps, failures among them.
 ///
 /// # Errors
-/// Where a person has to approve one first; where all the `requested` ones failed, the first
-/// failure, which is no consequence of another.
+/// Where a person has to approve one first; where one failed and none of the `requested` ones started,
+/// the first failure, which is no consequence of another.
 pub(crate) fn collect_outcomes(
     steps: &[StartStep],
     requested: &[String],

@@ -27,11 +27,11 @@ pub(super) fn run(context: &CliContext, mut args: LogsArgs) -> CommandResult {
     let is_named = service.name == args.id;
     let name = service.name.clone();
     let Some(mut info) = service.execution else {
-        return Err(never_ran(&service));
+        return Err(never_ran_error(&service));
     };
     let follows = args.follow && is_named;
     loop {
-        let next = args.whole();
+        let next = args.without_start();
         let code = logs::run(context, args.of_execution(&info.id))?;
         if !follows {
             return Ok(code);
@@ -47,7 +47,7 @@ pub(super) fn run(context: &CliContext, mut args: LogsArgs) -> CommandResult {
     }
 }
 
-fn never_ran(service: &ServiceBody) -> CommandError {
+fn never_ran_error(service: &ServiceBody) -> CommandError {
     let name = &service.name;
     let message = format!("{name} never ran");
     CommandError::new(ErrorCode::ProcessNotFound, message)
