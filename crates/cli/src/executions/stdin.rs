@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Method;
 use ostler_api::InputResponse;
-use ostler_model::InputId;
+use ostler_model::{ErrorCode, InputId};
 use tokio::io::AsyncReadExt as _;
 
 use super::ids;
@@ -64,19 +64,25 @@ async fn send_input(
 ) -> Result<(), CommandError> {
     let mut pause = RETRY_MS.0;
     let mut attempts = RetryLimit::new();
-    let mut input = InputId::mint();
+    let mut input = Some(InputId::mint());
     loop {
-        let path = ids::path(id, &format!("/input?close={last}&input_id={input}"));
+        let with_id = input.map_or_else(String::new, |input| format!("&input_id={input}"));
+        let path = ids::path(id, &format!("/input?close={last}{with_id}"));
         let body = RequestBody::Octets(bytes.clone());
         let result: InputResponse = match client.call(Method::POST, &path, body).await {
             Err(error @ CommandError::Disconnected(_)) => {
                 attempts.allow_retry(error)?;
                 continue;
             }
+            // A daemon of an earlier version, which goes on after an upgrade, knows no ids.
+            Err(error) if error.code() == Some(ErrorCode::Value) && input.is_some() => {
+                input = None;
+                continue;
+            }
             answer => answer?,
         };
         // What is left is another input.
-        input = InputId::mint();
+        input = input.map(|_| InputId::mint());
         let accepted = usize::try_from(result.taken).unwrap_or(usize::MAX);
         if accepted >= bytes.len() {
             return Ok(());
