@@ -299,7 +299,7 @@ async fn a_service_has_longer_to_be_ready_and_no_probe_outside() {
         .engine
         .start_service(&me(), service(ReadyCondition::Listening))
         .await;
-    let info = started.expect("started").commit();
+    let info = started.expect("started").commit().expect("open");
     let Lifetime::Service { plan, .. } = &info.spec.lifetime else {
         panic!("a service");
     };

@@ -29,6 +29,7 @@ use crate::probes::Prober;
 use crate::registry::Registry;
 use crate::retention_scheduler::RetentionScheduler;
 use crate::settings::Settings;
+use crate::unfinished::{UnfinishedExecution, UnfinishedTracker};
 use crate::unwritten::{UnwrittenEntries, UnwrittenExecutions};
 
 /// Capacity of the lifecycle channel, in events, for subscribers that lag.
@@ -92,6 +93,7 @@ pub(crate) struct EngineHooks {
 pub(crate) struct ExclusiveState {
     ledger: Ledger,
     unwritten: UnwrittenEntries,
+    unfinished: UnfinishedTracker,
     _lock: File,
 }
 
@@ -114,10 +116,20 @@ impl ExclusiveState {
             tracing::warn!(%error, "no heads of the ledger: what is cut off its end is not missed");
         }
         Ok(Self {
+            unfinished: UnfinishedTracker::open(state, &ledger),
             ledger,
             unwritten: UnwrittenEntries::default(),
             _lock: lock,
         })
+    }
+}
+
+impl ExclusiveState {
+    /// Writes the queued entries, and after them what the next engine is to know of the ledger.
+    fn write_queued(&mut self) -> Result<(), WriteError> {
+        self.unwritten.flush(&mut self.ledger)?;
+        self.unfinished.write(self.ledger.end());
+        Ok(())
     }
 }
 
@@ -201,29 +213,32 @@ impl EngineInner {
     /// Appends to the ledger; fails where the entry cannot be written, because nothing may run
     /// unrecorded.
     pub(crate) fn try_write_ledger(&self, entry: &LedgerEntry) -> Result<(), Error> {
-        self.append(entry, |_| {})
+        self.append(entry, false)
     }
 
     /// Appends the entry of an event that has already happened: what cannot be written now is
     /// written before the next entry.
     pub(crate) fn write_ledger(&self, entry: &LedgerEntry) {
-        if let Err(error) = self.append(entry, |unwritten| unwritten.push(entry)) {
+        if let Err(error) = self.append(entry, true) {
             tracing::error!(%error, "an entry is not in the ledger yet");
         }
     }
 
-    fn append(
-        &self,
-        entry: &LedgerEntry,
-        on_error: impl FnOnce(&mut UnwrittenEntries),
-    ) -> Result<(), Error> {
+    /// Appends to the ledger; what is refused `is_queued` or not.
+    fn append(&self, entry: &LedgerEntry, is_queued: bool) -> Result<(), Error> {
         let mut exclusive = self.exclusive.lock();
         let Some(exclusive) = exclusive.as_mut() else {
             return Err(Error::Closing);
         };
         let appended = exclusive.unwritten.append(&mut exclusive.ledger, entry);
-        if appended.is_err() {
-            on_error(&mut exclusive.unwritten);
+        if appended.is_err() && is_queued {
+            exclusive.unwritten.push(entry);
+        }
+        if appended.is_ok() || is_queued {
+            exclusive.unfinished.record(entry);
+        }
+        if appended.is_ok() {
+            exclusive.unfinished.on_written(exclusive.ledger.end());
         }
         // Queued entries may have been written although this one was not.
         self.ledger_end.send_replace(exclusive.ledger.end());
@@ -244,6 +259,23 @@ impl EngineInner {
         });
     }
 
+    /// The executions that the ledger has no end of.
+    pub(crate) fn unfinished_executions(&self) -> BTreeMap<ExecutionId, UnfinishedExecution> {
+        let exclusive = self.exclusive.lock();
+        let unfinished = exclusive.as_ref().map(|it| it.unfinished.executions());
+        unfinished.unwrap_or_default()
+    }
+
+    /// Writes down which executions have no end, so that the next engine reads little of the ledger.
+    pub(crate) fn checkpoint_unfinished(&self) {
+        if let Some(exclusive) = self.exclusive.lock().as_mut() {
+            if let Err(error) = exclusive.write_queued() {
+                tracing::warn!(%error, "entries are not in the ledger yet");
+            }
+            self.ledger_end.send_replace(exclusive.ledger.end());
+        }
+    }
+
     /// A reader of the ledger; none after shutdown.
     pub(crate) fn ledger_reader(&self) -> Option<LedgerReader> {
         let exclusive = self.exclusive.lock();
@@ -256,9 +288,8 @@ impl EngineInner {
     pub(crate) fn release(&self) {
         self.flush_unwritten();
         let mut exclusive = self.exclusive.lock();
-        if let Some(Err(error)) = exclusive
-            .as_mut()
-            .map(|exclusive| exclusive.unwritten.flush(&mut exclusive.ledger))
+        if let Some(exclusive) = exclusive.as_mut()
+            && let Err(error) = exclusive.write_queued()
         {
             tracing::error!(%error, "entries are missing in the ledger");
         }

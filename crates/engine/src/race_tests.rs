@@ -1,18 +1,21 @@
 //! Races over a fake backend: stop, clean, exit and list on the same execution, thousands of times,
 //! and recovery from every state that an engine can leave.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{CleanOutcome, Engine, ListFilter, Settings, StartRequest, StopRequest, WaitFor};
 use ostler_backend::{ControlCommand, SpawnError};
+use ostler_journal::{Ledger, LedgerCursor, LedgerEntry};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
-    Caller, Capability, CapabilitySet, ErrorCode, LimitBackend, LostReason, Owner, Principal,
-    Scope, StopReason, TerminationCause,
+    Caller, Capability, CapabilitySet, ErrorCode, Event, ExecutionId, LimitBackend, LostReason,
+    Owner, Principal, Scope, StopReason, Termination, TerminationCause, Timestamp,
 };
 use ostler_testkit::fake_backend::{FakeBackend, SpawnBehavior};
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const ROUNDS: u32 = 2_000;
@@ -220,7 +223,8 @@ async fn a_dropped_begin_or_run_leaves_nothing() {
         .start_guarded(&caller(), request())
         .await
         .expect("started")
-        .commit();
+        .commit()
+        .expect("open");
     assert!(
         !engine
             .info(&caller(), &kept.id.short())
@@ -254,6 +258,96 @@ async fn durable_executions_go_on_without_the_engine_and_are_adopted() {
     backend.end(id, WaitStatus::Code(5));
     let info = wait_exit(&engine, &id.short()).await;
     assert_eq!(info.state.ending.expect("ended").code, Some(5));
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_gets_the_end_of_everything_that_an_earlier_engine_left_without_one() {
+    let (state, backend, engine) = fixture(SpawnBehavior::Run).await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let started = engine.start(&caller(), request()).await;
+        ids.push(started.expect("started").id);
+    }
+    let [ended, running] = ids[..] else {
+        panic!("two were started");
+    };
+    backend.end(ended, WaitStatus::Code(3));
+    wait_exit(&engine, &ended.to_string()).await;
+    engine.shutdown().await;
+    drop(engine);
+    let [never_started, removed] = [ExecutionId::mint(), ExecutionId::mint()];
+    let mut ledger = Ledger::open(&state.path().join("ledger")).expect("opened");
+    let mut append = |id, event| {
+        let appended = ledger.append(&LedgerEntry {
+            at: Timestamp::now(),
+            execution: Some(id),
+            by: caller().owner,
+            event,
+            detail: BTreeMap::new(),
+        });
+        appended.expect("appended");
+    };
+    // As if the end of `ended` had not been written.
+    for id in [never_started, removed, ended] {
+        let missing = Vec::new();
+        append(id, Event::Created { missing });
+    }
+    append(removed, Event::Started { attempt: 1, pid: 7 });
+    let before = ledger.end();
+    drop(ledger);
+    let mut found = Vec::new();
+    for _ in 0..2 {
+        let engine = open(&state, &backend).await;
+        let reader = engine.ledger().expect("open");
+        let (records, _) = reader.read(LedgerCursor(before), 1_000).expect("readable");
+        found = records;
+        engine.shutdown().await;
+    }
+    let ends = found.into_iter().filter_map(|it| match it.entry.event {
+        Event::Finished { ending } => Some((it.entry.execution?, ending)),
+        _ => None,
+    });
+    let ends: BTreeMap<ExecutionId, Termination> = ends.collect();
+    assert_eq!(ends.len(), 3, "{running} runs: {ends:?}");
+    assert_eq!(ends[&ended].code, Some(3));
+    let reason = LostReason::FilesDamaged;
+    assert_eq!(ends[&removed].cause, TerminationCause::Lost { reason });
+    let cause = ends[&never_started].cause.kind();
+    assert_eq!(cause, "spawn_failed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_a_shutdown_stops_was_answered_as_refused() {
+    const STARTS: usize = 16;
+    let (state, backend, mut engine) = fixture(SpawnBehavior::Run).await;
+    for _ in 0..50 {
+        let starts: JoinSet<_> = (0..STARTS)
+            .map(|_| {
+                let engine = engine.clone();
+                async move { engine.start(&caller(), request()).await }
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        engine.shutdown().await;
+        let results = starts.join_all().await;
+        drop(engine);
+        engine = open(&state, &backend).await;
+        let mut kept = 0;
+        for result in results {
+            match result {
+                Ok(info) => {
+                    let found = engine.info(&caller(), &info.id.to_string());
+                    let state = found.expect("known").state;
+                    assert!(!state.is_finished(), "{:?}", state.ending);
+                    kept += 1;
+                    assert!(backend.end(info.id, WaitStatus::Code(0)));
+                }
+                Err(error) => assert!(matches!(error, crate::Error::Closing), "{error}"),
+            }
+        }
+        assert_eq!(backend.running(), 0, "{kept} were answered");
+    }
     engine.shutdown().await;
 }
 

@@ -17,6 +17,7 @@ use crate::driver::{Driver, DriverInit};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::{ExecutionHandle, ExecutionIdentity, LiveState};
+use crate::missing_ends;
 use crate::retention::{self, GONE_PREFIX, remove_directory};
 use crate::session_end::read_owner;
 
@@ -49,6 +50,7 @@ pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
         stored,
         damaged,
         never_started,
+        left_alone,
     } = scan.unwrap_or_else(|error| {
         Err(Error::Storage {
             what: "cannot read",
@@ -68,6 +70,7 @@ pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
         let removed = tokio::task::spawn_blocking(move || remove_directory(&dir)).await;
         tracing::info!(%id, ?found, ?removed, "was never started: removed");
     }
+    missing_ends::write_missing_ends(core, |id| left_alone.contains(&id));
     let inner = Arc::clone(core);
     let summarize = move || {
         inner.registry.on_loaded(|| !inner.closing.is_cancelled());
@@ -91,6 +94,7 @@ struct ExecutionScan {
     stored: Vec<StoredExecution>,
     damaged: Vec<DamagedExecution>,
     never_started: Vec<ExecutionId>,
+    left_alone: Vec<ExecutionId>,
 }
 
 fn scan_executions(executions: &Path) -> Result<ExecutionScan, Error> {
@@ -124,7 +128,10 @@ fn scan_executions(executions: &Path) -> Result<ExecutionScan, Error> {
                 dir: path,
             }),
             // What this version cannot read, another one may: it is left as it is.
-            Err(error) => tracing::warn!(%id, %error, "cannot be loaded: left alone"),
+            Err(error) => {
+                tracing::warn!(%id, %error, "cannot be loaded: left alone");
+                scan.left_alone.push(id);
+            }
         }
     }
     Ok(scan)

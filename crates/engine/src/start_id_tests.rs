@@ -228,7 +228,7 @@ async fn services_are_started_once() {
                 let (engine, request) = (engine.clone(), service(id, &name));
                 async move {
                     let guard = engine.start_service(&me(), request).await?;
-                    Ok::<_, Error>(guard.commit())
+                    guard.commit()
                 }
             })
             .collect();
@@ -246,7 +246,7 @@ async fn services_are_started_once() {
     let id = ExecutionId::mint();
     let request = service(id, "anew");
     let guard = engine.start_service(&me(), request).await.expect("started");
-    guard.detach();
+    guard.detach().expect("open");
     assert!(backend.end(id, WaitStatus::Code(0)));
     engine
         .wait(&me(), &id.to_string(), &WaitFor::Exit, Some(PATIENCE))

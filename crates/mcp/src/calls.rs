@@ -105,8 +105,11 @@ pub(super) async fn handle_call(
                 .into()
         }
     };
-    publish_ids(call_request, call_context.into_start_guards()).await;
-    Ok(response)
+    let published = publish_ids(call_request, call_context.into_start_guards()).await;
+    Ok(published.map_or_else(
+        |error| to_response(call_request, ToolReply::from(ApiError::from(error))),
+        |()| response,
+    ))
 }
 
 /// Ensures that a call that types, signals or removes is carried out at most once: where an earlier
@@ -206,12 +209,18 @@ fn to_response(call_request: ToolCallRequest<'_>, mut reply: ToolReply) -> CallT
 
 /// Publishes the ids that the answer names: on a stream when it is sent, over HTTP now, unless the
 /// request has been cancelled.
-async fn publish_ids(call_request: ToolCallRequest<'_>, start_guards: Vec<StartGuard>) {
+///
+/// # Errors
+/// [`ostler_engine::Error::Closing`] where the engine shuts down and stops one of them.
+async fn publish_ids(
+    call_request: ToolCallRequest<'_>,
+    start_guards: Vec<StartGuard>,
+) -> Result<(), ostler_engine::Error> {
     let ToolCallRequest {
         client, context, ..
     } = call_request;
     if start_guards.is_empty() || context.ct.is_cancelled() {
-        return;
+        return Ok(());
     }
     match call_request.pending {
         Some(pending) => {
@@ -224,7 +233,7 @@ async fn publish_ids(call_request: ToolCallRequest<'_>, start_guards: Vec<StartG
         None => {
             for start_guard in start_guards {
                 let id = start_guard.id();
-                start_guard.detach();
+                start_guard.detach()?;
                 call_request
                     .state
                     .notifications()
@@ -233,6 +242,7 @@ async fn publish_ids(call_request: ToolCallRequest<'_>, start_guards: Vec<StartG
             }
         }
     }
+    Ok(())
 }
 
 fn unknown_tool(client: &ConnectedClient, name: &str) -> ErrorData {

@@ -7,18 +7,21 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 
-use ostler_engine::StartGuard;
+use ostler_engine::{Error, StartGuard};
+use ostler_interface::error::ApiError;
 use ostler_model::ExecutionId;
 use parking_lot::Mutex;
 use rmcp::RoleServer;
-use rmcp::model::{JsonRpcMessage, RequestId};
+use rmcp::model::{JsonRpcMessage, RequestId, ServerResult};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::client::ConnectedClient;
+use super::reply::ToolReply;
 use super::state::McpState;
+use super::to_rmcp::to_call_result;
 
 /// Executions named in answers that are on their way to one stream.
 #[derive(Debug, Clone, Default)]
@@ -37,26 +40,29 @@ impl PendingDeliveries {
     }
 
     /// This message is being sent: returns the ids it publishes.
-    fn release_for(&self, message: &TxJsonRpcMessage<RoleServer>) -> Vec<ExecutionId> {
+    ///
+    /// # Errors
+    /// [`Error::Closing`] where the engine shuts down and stops one of them.
+    fn disclose_for(
+        &self,
+        message: &TxJsonRpcMessage<RoleServer>,
+    ) -> Result<Vec<ExecutionId>, Error> {
         match message {
             JsonRpcMessage::Response(response) => {
                 let start_guards = self.0.lock().remove(&response.id).unwrap_or_default();
-                let named = start_guards.into_iter();
-                named
-                    .map(|start_guard| {
-                        let id = start_guard.id();
-                        start_guard.detach();
-                        id
-                    })
-                    .collect()
+                let disclose = |start_guard: StartGuard| {
+                    let id = start_guard.id();
+                    start_guard.detach().map(|()| id)
+                };
+                start_guards.into_iter().map(disclose).collect()
             }
             JsonRpcMessage::Error(error) => {
                 if let Some(request) = &error.id {
                     self.revoke(request);
                 }
-                Vec::new()
+                Ok(Vec::new())
             }
-            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => Vec::new(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => Ok(Vec::new()),
         }
     }
 }
@@ -96,8 +102,25 @@ impl<T> DeliveryTransport<T> {
         }
     }
 
-    fn on_sent(&self, message: &TxJsonRpcMessage<RoleServer>) {
-        let published = self.stream.pending.release_for(message);
+    /// The message to send: this one, or an error where the executions that it names are stopped,
+    /// because the engine shuts down.
+    fn before_send(&self, message: TxJsonRpcMessage<RoleServer>) -> TxJsonRpcMessage<RoleServer> {
+        match (self.stream.pending.disclose_for(&message), message) {
+            (Err(error), JsonRpcMessage::Response(response)) => {
+                let reply = ToolReply::from(ApiError::from(error));
+                let result = to_call_result(reply, None, self.state.options().structured);
+                let result = ServerResult::CallToolResult(result);
+                JsonRpcMessage::response(result, response.id)
+            }
+            (Ok(published), message) => {
+                self.notify_published(published);
+                message
+            }
+            (Err(_), message) => message,
+        }
+    }
+
+    fn notify_published(&self, published: Vec<ExecutionId>) {
         if published.is_empty() {
             return;
         }
@@ -121,7 +144,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for DeliveryTransport<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.on_sent(&item);
+        let item = self.before_send(item);
         self.transport.send(item)
     }
 

@@ -12,7 +12,8 @@ use crate::row::HistoryRow;
 /// group, and are one row to insert.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct RowChanges {
-    /// New rows, as they are after the group. A row that is there already stays.
+    /// New rows, as they are after the group. A row that is there already stays, unless nothing
+    /// was ever started under its id: then the start was repeated after a kill of the engine.
     pub(crate) created: Vec<HistoryRow>,
     /// Changes of earlier rows, at most one for each.
     pub(crate) updated: Vec<RowUpdate>,
@@ -48,13 +49,29 @@ impl RowChanges {
         changes
     }
 
+    fn create(&mut self, row: HistoryRow, places: &mut HashMap<ExecutionId, RowPlace>) {
+        match places.get(&row.id) {
+            Some(RowPlace::Created(index)) if self.created[*index].attempts == 0 => {
+                self.created[*index] = row;
+            }
+            Some(RowPlace::Updated(index)) if self.updated[*index].attempts == 0 => {
+                self.updated[*index] = RowUpdate::none(row.id);
+                self.push_created(row, places);
+            }
+            Some(_) => {}
+            None => self.push_created(row, places),
+        }
+    }
+
+    fn push_created(&mut self, row: HistoryRow, places: &mut HashMap<ExecutionId, RowPlace>) {
+        places.insert(row.id, RowPlace::Created(self.created.len()));
+        self.created.push(row);
+    }
+
     fn add(&mut self, change: RowChange, places: &mut HashMap<ExecutionId, RowPlace>) {
         let id = change.id();
         if let RowChange::Create(row) = change {
-            places.entry(id).or_insert_with(|| {
-                self.created.push(*row);
-                RowPlace::Created(self.created.len() - 1)
-            });
+            self.create(*row, places);
             return;
         }
         let place = *places.entry(id).or_insert_with(|| {

@@ -260,11 +260,15 @@ impl Driver {
         }
     }
 
-    /// The engine shuts down: an execution that is durable and whose id is known continues without
-    /// it.
+    /// The engine shuts down: an execution that is durable and whose id a client has continues
+    /// without it. A start in progress is refused from now on.
     async fn on_closing(&mut self) {
         self.closing_handled = true;
-        if self.core.capabilities.has(Capability::Durable) && self.execution.is_id_known() {
+        let durable = self.core.capabilities.has(Capability::Durable);
+        // An id that the client chose is known to it without an answer.
+        let known = durable && self.execution.origin.client_chose_id;
+        let is_kept = known || !self.execution.revoke_id();
+        if durable && is_kept {
             self.detached = true;
             return;
         }
@@ -275,7 +279,7 @@ impl Driver {
 
     async fn on_flags(&mut self) {
         let flags = *self.flags.borrow_and_update();
-        if flags.cancelled && !self.cancel_handled && !self.execution.is_id_disclosed() {
+        if flags.cancelled && !self.cancel_handled && self.execution.revoke_id() {
             self.cancel_handled = true;
             let order = StopReason::Cancelled;
             let grace = self.core.grace_of(&self.execution.spec);

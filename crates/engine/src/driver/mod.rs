@@ -10,7 +10,7 @@ mod mirror;
 mod output_readers;
 mod recorder;
 mod resize;
-mod run_totals;
+pub(crate) mod run_totals;
 mod service_monitor;
 mod trim;
 

@@ -9,7 +9,7 @@ use crate::engine_inner::LedgerDetail;
 use crate::execution::ExecutionHandle;
 
 /// What an execution that ended with this record has used.
-pub(super) fn of(entry: &ExecutionHandle, end: &EventRecord, peaks: UsagePeaks) -> LedgerDetail {
+pub(crate) fn of(entry: &ExecutionHandle, end: &EventRecord, peaks: UsagePeaks) -> LedgerDetail {
     let lines = output_lines(entry, end.offset);
     let live = entry.live.borrow();
     let mut detail = totals(&live.state, end.offset);

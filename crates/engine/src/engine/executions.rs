@@ -25,7 +25,7 @@ impl Engine {
         request: StartRequest,
     ) -> Result<ExecutionInfo, Error> {
         let guard = self.start_guarded(caller, request).await?;
-        Ok(guard.commit())
+        guard.commit()
     }
 
     /// As [`Engine::start`], but the execution is cancelled when the returned guard is dropped
@@ -81,7 +81,7 @@ impl Engine {
         let guard = self.contexts.start(caller, request, false).await?;
         let mut outcome = guard.wait(&WaitFor::Exit, timeout).await?;
         if outcome.end == WaitEnd::TimedOut {
-            outcome.info = guard.commit();
+            outcome.info = guard.commit()?;
         }
         outcome.info.ensure_spawned()?;
         Ok(outcome)

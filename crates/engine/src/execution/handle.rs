@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
 use super::command::DriverCommand;
+use super::disclosure::IdDisclosure;
 use super::timeline::Timeline;
 use super::writer_changes::WriterChanges;
 use crate::error::Error;
@@ -88,7 +89,7 @@ pub(crate) struct ExecutionHandle {
     pub(super) memory: MemorySlot,
     /// The read offsets of lossless readers.
     pub(super) lossless_offsets: Mutex<BTreeMap<u64, u64>>,
-    id_disclosed: AtomicBool,
+    disclosure: IdDisclosure,
     /// How it was started.
     pub(crate) origin: StartOrigin,
     /// Whether an earlier engine left it unfinished.
@@ -140,7 +141,7 @@ impl ExecutionHandle {
         origin: StartOrigin,
     ) -> (Arc<Self>, mpsc::Receiver<DriverCommand>) {
         let (mut entry, receiver) = Self::with_commands(identity, live);
-        entry.id_disclosed = AtomicBool::new(false);
+        entry.disclosure = IdDisclosure::new(false);
         entry.origin = origin;
         (Arc::new(entry), receiver)
     }
@@ -189,7 +190,7 @@ impl ExecutionHandle {
         let mut entry = Self::new(identity, live, ended_fields.output_end);
         entry.timeline = Timeline::on_disk();
         entry.timeline.set_dropped_to(ended_fields.dropped_to);
-        entry.id_disclosed = AtomicBool::new(ended_fields.id_disclosed);
+        entry.disclosure = IdDisclosure::new(ended_fields.id_disclosed);
         entry.origin.client_chose_id = ended_fields.client_chose_id;
         entry.recovered = ended_fields.recovered;
         entry.journal_end.send_modify(|mark| mark.finished = true);
@@ -242,7 +243,7 @@ impl ExecutionHandle {
             commands: Mutex::new(None),
             memory: MemorySlot::default(),
             lossless_offsets: Mutex::default(),
-            id_disclosed: AtomicBool::new(true),
+            disclosure: IdDisclosure::new(true),
             origin: StartOrigin::default(),
             dismissed: AtomicBool::new(false),
             recovered: false,
@@ -345,9 +346,15 @@ impl ExecutionHandle {
         self.live.borrow().state.is_finished()
     }
 
-    /// Records that a caller received its id.
-    pub(crate) fn mark_id_disclosed(&self) {
-        self.id_disclosed.store(true, Ordering::Release);
+    /// Records that a caller receives its id; returns false where it is stopped already, as one that
+    /// nobody knows.
+    pub(crate) fn disclose_id(&self) -> bool {
+        self.disclosure.disclose()
+    }
+
+    /// Records that it is stopped as one that nobody knows; returns false where a caller has its id.
+    pub(crate) fn revoke_id(&self) -> bool {
+        self.disclosure.revoke()
     }
 
     /// Leaves it out of lists of services from now on.
@@ -362,12 +369,7 @@ impl ExecutionHandle {
 
     /// Whether a caller received its id.
     pub(crate) fn is_id_disclosed(&self) -> bool {
-        self.id_disclosed.load(Ordering::Acquire)
-    }
-
-    /// Whether a client may ask for it by its id under the next engine.
-    pub(crate) fn is_id_known(&self) -> bool {
-        self.origin.client_chose_id || self.is_id_disclosed()
+        self.disclosure.is_disclosed()
     }
 
     /// Cancels it: no request waits for it and no client knows it. Never blocks.

@@ -2,6 +2,7 @@
 //! driver must know of its readers and writers. It knows no service, terminal or interaction.
 
 mod command;
+mod disclosure;
 mod handle;
 mod readers;
 mod requests;

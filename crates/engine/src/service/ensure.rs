@@ -100,7 +100,7 @@ impl ServiceStarter<'_> {
         match decision {
             ReuseDecision::Reuse(reason) => {
                 let difference = self.describe_difference(service, &entry);
-                entry.mark_id_disclosed();
+                entry.disclose_id();
                 Ok(EnsureResult {
                     service: self.service_info(&entry),
                     reused: true,
@@ -125,7 +125,7 @@ impl ServiceStarter<'_> {
     ) -> Result<EnsureResult, Error> {
         let guard = self.start(service).await?;
         let id = guard.id();
-        guard.detach();
+        guard.detach()?;
         let entry = self.core.registry.get(id).ok_or(Error::NotFound)?;
         Ok(EnsureResult {
             service: self.service_info(&entry),

@@ -367,6 +367,5 @@ async fn replace(
     let key = starter.key(service.name());
     let registry = &starter.manager.services;
     registry.record_start(starter.caller, key, problem);
-    started?.detach();
-    Ok(())
+    started?.detach()
 }

@@ -57,16 +57,31 @@ impl StartGuard {
         wait::wait(&self.inner, &self.execution, until, timeout).await
     }
 
-    /// Marks the id as disclosed: the execution continues without this guard.
-    #[must_use]
-    pub fn commit(self) -> ExecutionInfo {
-        self.execution.mark_id_disclosed();
-        self.execution.fresh_info()
+    /// Discloses the id: the execution continues without this guard, and after the engine.
+    ///
+    /// # Errors
+    /// [`Error::Closing`] where the engine shuts down and stops the execution, because nobody had
+    /// its id.
+    pub fn commit(self) -> Result<ExecutionInfo, Error> {
+        self.disclose()?;
+        Ok(self.execution.fresh_info())
     }
 
     /// As [`StartGuard::commit`], without returning the state.
-    pub fn detach(self) {
-        self.execution.mark_id_disclosed();
+    ///
+    /// # Errors
+    /// As [`StartGuard::commit`].
+    pub fn detach(self) -> Result<(), Error> {
+        self.disclose()
+    }
+
+    fn disclose(&self) -> Result<(), Error> {
+        // Another caller that shared the start may have cancelled it: its state says so.
+        if self.execution.disclose_id() || !self.inner.closing.is_cancelled() {
+            Ok(())
+        } else {
+            Err(Error::Closing)
+        }
     }
 
     /// Resolves when the program runs.

@@ -251,7 +251,7 @@ pub(crate) fn find_existing(
     let (holder, entry) = core.registry.id_holder(caller, id);
     match (start_id::decide(id, holder, Timestamp::now())?, entry) {
         (StartIdAction::ReturnExisting, Some(entry)) => {
-            entry.mark_id_disclosed();
+            entry.disclose_id();
             let core = Arc::clone(core);
             Ok(Some(StartGuard {
                 inner: core,

@@ -129,7 +129,7 @@ pub(super) async fn start(
         .engine
         .start_service(&caller, service_request(body))
         .await?;
-    let info = start_guard.commit();
+    let info = start_guard.commit()?;
     let response = EnsureResponse {
         service: service_body_of_execution(&info),
         reused: false,
@@ -160,7 +160,7 @@ pub(super) async fn start_detected(
         })
     };
     let start_guard = state.engine.start_service(caller, request).await?;
-    Ok(start_guard.commit())
+    Ok(start_guard.commit()?)
 }
 
 /// `POST /api/v1/services/ensure`: the healthy service of this name, or a new one.

@@ -16,7 +16,8 @@ pub(super) const COLUMNS: &str = "position, id, principal, project, session, tas
      started_us, ended_us, cause, code, signal, attempts, user_us, system_us, max_rss_bytes, \
      output_bytes, prompts, fingerprint, output_lines, peaks";
 
-/// Inserts rows, given by columns. Those that are there already stay.
+/// Inserts rows, given by columns. Those that are there already stay, unless nothing was ever
+/// started under their id.
 pub(super) const INSERT: &str = "INSERT INTO execution (ledger, position, id, short_id, \
      principal, principal_hash, project, project_hash, session, session_hash, task, channel, \
      client, command, directory, labels, level, in_force, policy, created_us, started_us, \
@@ -37,7 +38,14 @@ pub(super) const INSERT: &str = "INSERT INTO execution (ledger, position, id, sh
      labels, level, in_force, policy, created_us, started_us, ended_us, cause, code, signal, \
      attempts, user_us, system_us, max_rss_bytes, output_bytes, prompts, output_lines, peaks, \
      fingerprint) \
-     ON CONFLICT DO NOTHING";
+     ON CONFLICT (ledger, id) DO UPDATE SET created_us = excluded.created_us, started_us = excluded.started_us, \
+     ended_us = excluded.ended_us, cause = excluded.cause, code = excluded.code, \
+     signal = excluded.signal, attempts = excluded.attempts, \
+     user_us = excluded.user_us, system_us = excluded.system_us, \
+     max_rss_bytes = excluded.max_rss_bytes, output_bytes = excluded.output_bytes, \
+     prompts = excluded.prompts, output_lines = excluded.output_lines, \
+     peaks = excluded.peaks \
+     WHERE execution.attempts = 0";
 
 /// The values of one column, as an array.
 pub(super) type Column = Box<dyn ToSql + Sync + Send>;

@@ -15,13 +15,22 @@ pub(super) const COLUMNS: &str = "position, id, principal, project, session, tas
      ended_us, cause, code, signal, attempts, user_us, system_us, max_rss_bytes, output_bytes, \
      prompts, fingerprint, output_lines, peaks";
 
-/// Inserts a row as it is known. One that is there already stays.
+/// Inserts a row as it is known. One that is there already stays, unless nothing was ever started
+/// under its id.
 pub(super) const INSERT: &str = "INSERT INTO execution (position, id, principal, project, \
      session, task, channel, client, command, directory, labels, level, in_force, policy, \
      created_us, fingerprint, short_id, started_us, ended_us, cause, code, signal, attempts, \
      user_us, system_us, max_rss_bytes, output_bytes, prompts, output_lines, peaks) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
      ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30) \
+     ON CONFLICT (id) DO UPDATE SET created_us = excluded.created_us, started_us = excluded.started_us, \
+     ended_us = excluded.ended_us, cause = excluded.cause, code = excluded.code, \
+     signal = excluded.signal, attempts = excluded.attempts, \
+     user_us = excluded.user_us, system_us = excluded.system_us, \
+     max_rss_bytes = excluded.max_rss_bytes, output_bytes = excluded.output_bytes, \
+     prompts = excluded.prompts, output_lines = excluded.output_lines, \
+     peaks = excluded.peaks \
+     WHERE execution.attempts = 0 \
      ON CONFLICT DO NOTHING";
 
 pub(super) fn insert(statement: &mut Statement<'_>, row: &HistoryRow) -> rusqlite::Result<usize> {

@@ -239,6 +239,50 @@ pub(crate) fn a_process_that_could_not_be_started_is_an_attempt_and_no_start(mut
     assert_eq!((row.started, row.attempts), (None, 1));
 }
 
+/// A start that the engine's kill cut off, which the client repeats with the id that it chose.
+pub(crate) fn a_start_that_is_repeated_under_its_id_begins_its_row_anew(mut fixture: Fixture) {
+    let owner = owner(None, None);
+    let created = || Event::Created {
+        missing: Vec::new(),
+    };
+    let cut_off = || Event::Finished {
+        ending: Termination::without_status(TerminationCause::SpawnFailed {
+            step: "spawn".to_owned(),
+            errno: None,
+            message: "the engine was killed".to_owned(),
+        }),
+    };
+    let command = || json!({"command": "true"});
+    // With the row in the database, and with all of it in one group.
+    for split in [[true, true], [true, false], [false, true], [false, false]] {
+        let id = ExecutionId::mint();
+        fixture.append(id, &owner, created(), command());
+        if split[0] {
+            fixture.update();
+        }
+        fixture.append(id, &owner, cut_off(), json!({}));
+        if split[1] {
+            fixture.update();
+        }
+        fixture.append(id, &owner, created(), command());
+        let row = |fixture: &mut Fixture| {
+            fixture.update();
+            let row = fixture.store.find(&all(&owner).caller, id).unwrap();
+            row.expect("it is there")
+        };
+        let found = row(&mut fixture);
+        assert_eq!((found.cause, found.ended, found.attempts), (None, None, 0));
+        let started = Event::Started { attempt: 1, pid: 7 };
+        fixture.append(id, &owner, started, json!({}));
+        fixture.end(id, &owner, 4);
+        let found = row(&mut fixture);
+        assert_eq!((found.code, found.attempts), (Some(4), 1));
+        // What ran stays as it is.
+        fixture.append(id, &owner, created(), command());
+        assert_eq!(row(&mut fixture).code, Some(4));
+    }
+}
+
 pub(crate) fn any_text_can_be_searched_for(mut fixture: Fixture) {
     let owner = owner(None, None);
     let texts = [

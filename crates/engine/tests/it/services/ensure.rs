@@ -170,7 +170,7 @@ async fn leases_are_distinct_over_all_sessions_and_end_with_the_service() {
     for (name, session) in [("a", "one"), ("b", "two"), ("c", "three")] {
         let caller = caller(0, None, session);
         let guard = fixture.engine.start_service(&caller, lease(name)).await;
-        let info = guard.expect("a port is free").commit();
+        let info = guard.expect("a port is free").commit().expect("open");
         let plan = info.spec.lifetime.plan().expect("a service");
         ports.push(plan.leased_port.expect("leased"));
         let port = plan.leased_port.expect("leased").to_string();
@@ -189,7 +189,7 @@ async fn leases_are_distinct_over_all_sessions_and_end_with_the_service() {
     assert!(matches!(error, ServiceError::NoPort { .. }), "{error}");
     fixture.stop("a").await;
     let guard = fixture.start(lease("d")).await;
-    let info = guard.expect("one is free again").commit();
+    let info = guard.expect("one is free again").commit().expect("open");
     let leased = info.spec.lifetime.plan().and_then(|plan| plan.leased_port);
     assert_eq!(leased, Some(ports[0]));
     for session in ["two", "three"] {
@@ -221,7 +221,7 @@ async fn names_are_made_up_and_taken_ones_refused() {
     let mut names = Vec::new();
     for _ in 0..2 {
         let guard = fixture.start(fixture.sh("sleep 300")).await;
-        let info = guard.expect("it starts").commit();
+        let info = guard.expect("it starts").commit().expect("open");
         names.push(info.spec.lifetime.plan().expect("a service").name.clone());
     }
     assert_eq!(names, ["sh", "sh-2"]);
@@ -231,6 +231,6 @@ async fn names_are_made_up_and_taken_ones_refused() {
     assert!(matches!(error, ServiceError::Value { .. }), "{error}");
     fixture.stop("sh").await;
     let guard = fixture.start(named("sh", fixture.sh("sleep 300"))).await;
-    guard.expect("its name is free").detach();
+    guard.expect("its name is free").detach().expect("open");
     fixture.close().await;
 }

@@ -98,7 +98,7 @@ impl ServiceFixture {
     /// Starts and waits until it is ready.
     pub(crate) async fn ready(&self, request: ServiceRequest) -> ExecutionInfo {
         let guard = self.start(request).await;
-        let info = guard.expect("it starts").commit();
+        let info = guard.expect("it starts").commit().expect("open");
         self.until_ready(info.id).await
     }
 

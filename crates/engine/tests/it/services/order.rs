@@ -118,10 +118,10 @@ async fn a_dependency_that_dies_ends_the_wait_and_says_how() {
     let fixture = ServiceFixture::new().await;
     let start = |name: &str, script: &str| named(name, fixture.sh(script));
     let guard = fixture.start(start("db", "exec sleep 300")).await;
-    guard.expect("it starts").detach();
+    guard.expect("it starts").detach().expect("open");
     let mut dead = start("dead", "echo no such table; exit 3");
     let guard = fixture.start(dead.clone()).await;
-    guard.expect("it starts").detach();
+    guard.expect("it starts").detach().expect("open");
     fixture
         .wait_until("its end", |fixture| !fixture.service("dead").is_living())
         .await;
@@ -148,7 +148,7 @@ async fn a_service_that_waits_for_another_is_pending() {
     let mut db = named("db", fixture.sh(&script));
     db.ready_pattern = Some("open".to_owned());
     let guard = fixture.start(db).await;
-    guard.expect("it starts").detach();
+    guard.expect("it starts").detach().expect("open");
     let mut web = named("web", fixture.sh("exec sleep 300"));
     web.depends_on = vec![need("db", DependencyCondition::Ready)];
     let (engine, caller) = (fixture.engine.clone(), test_caller());
@@ -157,7 +157,7 @@ async fn a_service_that_waits_for_another_is_pending() {
         engine
             .start_service(&caller, web)
             .await
-            .map(ostler_engine::StartGuard::commit)
+            .and_then(ostler_engine::StartGuard::commit)
     });
     fixture
         .wait_until("pending", |fixture| {

@@ -12,7 +12,7 @@ async fn others_see_nothing_and_unknown_is_reported_like_foreign() {
     let guard = fixture
         .start(named("web", fixture.sh("exec sleep 300")))
         .await;
-    let id = guard.expect("it starts").commit().id.short();
+    let id = guard.expect("it starts").commit().expect("open").id.short();
     for other in [
         caller(1, None, "one"),
         caller(0, Some("p"), "two"),

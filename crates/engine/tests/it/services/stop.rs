@@ -69,7 +69,7 @@ async fn why_says_what_happened() {
     );
     // A second one on the same port fails; the holder is named.
     let guard = fixture.start(fixture.server("two", port)).await;
-    guard.expect("it starts").detach();
+    guard.expect("it starts").detach().expect("open");
     fixture
         .wait_until("its end", |fixture| !fixture.service("two").is_living())
         .await;
@@ -87,7 +87,7 @@ async fn why_says_what_happened() {
     let mut loops = named("loops", fixture.sh(&script));
     loops.restart = RestartPolicy::OnFailure { max: 1 };
     let guard = fixture.start(loops).await;
-    guard.expect("it starts").detach();
+    guard.expect("it starts").detach().expect("open");
     fixture
         .wait_until("its end", |fixture| {
             fixture.service("loops").status() == "crash_looping"

@@ -99,7 +99,13 @@ async fn secrets_are_stored_by_name_only() {
     start.options.labels = vec![format!("for-{VALUE}")];
     start.options.description = format!("with {VALUE}");
     request.port = PortRequest::Lease;
-    let id = fixture.start(request).await.expect("it starts").commit().id;
+    let id = fixture
+        .start(request)
+        .await
+        .expect("it starts")
+        .commit()
+        .expect("open")
+        .id;
     let stored = std::fs::read_to_string(spec_file(&fixture, id)).expect("a spec");
     assert!(stored.contains(r#""request":{"version":1"#), "{stored}");
     assert!(!stored.contains(VALUE), "{stored}");

@@ -98,7 +98,7 @@ async fn a_program_that_cannot_be_executed_ends_without_output() {
         .start_unawaited(&test_caller(), request)
         .await
         .expect("admitted");
-    let id = guard.commit().id.to_string();
+    let id = guard.commit().expect("open").id.to_string();
     let from = Cursor::default();
     let events = fixture
         .engine
