@@ -55,6 +55,8 @@ def test_cancel_interrupts_and_says_so(installation, script, code):
     assert answer["cancelled"] is True and answer["task_id"] == started["task_id"] and answer.get("exit_code") == code, answer
     again = task(installation, started, "/cancel")
     assert again == {**answer, "cancelled": False}
+    shown = installation.rest("GET", f"/api/v1/executions/{started['task_id']}")
+    assert answer["status"] == "terminated" and shown["stop_reason"] == "cancelled", (answer, shown)
 
 
 def test_who_ignores_the_interrupt_is_stopped(installation):

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_backend::ControlCommand;
 use ostler_model::duration::as_millis;
-use ostler_model::{Principal, Signal, StopReason};
+use ostler_model::{Principal, StopReason};
 
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
-use crate::execution::{DriverCommand, ExecutionHandle, LiveState, forward_command};
+use crate::execution::{DriverCommand, ExecutionHandle, LiveState};
 
 /// How long an end may take beyond the grace, in milliseconds: the kill, the sweep of survivors and
 /// the exit record.
@@ -25,16 +24,24 @@ pub(crate) async fn stop_and_wait(
     grace: Duration,
 ) -> Result<(), Error> {
     let grace = grace.min(Duration::from_secs(GRACE_MAX_S));
+    let command = DriverCommand::Stop { order, grace };
+    end_within(core, entry, command, grace).await
+}
+
+/// Sends a command that ends the execution within `longest`, and waits for the end.
+async fn end_within(
+    core: &EngineInner,
+    entry: &ExecutionHandle,
+    command: DriverCommand,
+    longest: Duration,
+) -> Result<(), Error> {
     let mut live = entry.live.subscribe();
     if live.borrow().state.is_finished() {
         return Ok(());
     }
     // The driver accepts no more commands: the execution or the engine has ended.
-    let _over = entry
-        .send_command(DriverCommand::Stop { order, grace })
-        .await
-        .is_err();
-    let timeout = grace + Duration::from_millis(STOP_MARGIN_MS);
+    let _over = entry.send_command(command).await.is_err();
+    let timeout = longest + Duration::from_millis(STOP_MARGIN_MS);
     let ended = async {
         // What `wait_for` returns holds the lock: it must be dropped before the next read.
         let done = live.wait_for(|live| live.state.is_finished() || live.driver_done);
@@ -58,25 +65,9 @@ pub(crate) async fn interrupt_and_stop(
     order: StopReason,
     wait: Duration,
 ) -> Result<(), Error> {
-    let mut live = entry.live.subscribe();
-    if live.borrow().state.is_finished() {
-        return Ok(());
-    }
-    let interrupt = ControlCommand::Signal(Signal::INT);
-    if let Err(error) = forward_command(entry, interrupt).await {
-        // It may have ended before the signal.
-        let is_finished = live.borrow().state.is_finished();
-        return if is_finished { Ok(()) } else { Err(error) };
-    }
-    let ended = live.wait_for(|live| live.state.is_finished() || live.driver_done);
-    let is_late = tokio::select! {
-        () = core.closing.cancelled() => return Err(Error::Closing),
-        ended = tokio::time::timeout(wait, ended) => ended.is_err(),
-    };
-    if is_late {
-        return stop_and_wait(core, entry, order, core.grace_of(&entry.spec)).await;
-    }
-    Ok(())
+    let grace = core.grace_of(&entry.spec);
+    let command = DriverCommand::Interrupt { order, wait, grace };
+    end_within(core, entry, command, wait + grace).await
 }
 
 /// Ends a service's attempt and waits until the next one starts; between two attempts, the next

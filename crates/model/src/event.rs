@@ -311,6 +311,9 @@ pub enum StopReason {
         reason: Option<String>,
         /// Whether the stop is immediate, without a grace period.
         force: bool,
+        /// Whether SIGINT comes first: an end after it is an end by this stop.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupt: bool,
     },
     /// A timeout expired.
     TimedOut {

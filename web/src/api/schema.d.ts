@@ -4880,6 +4880,8 @@ export interface components {
             by: components["schemas"]["Principal"];
             /** @description Whether the stop is immediate, without a grace period. */
             force: boolean;
+            /** @description Whether SIGINT comes first: an end after it is an end by this stop. */
+            interrupt?: boolean;
             /** @constant */
             kind: "requested";
             /** @description The reason the caller gave. */

@@ -458,6 +458,7 @@ fn stop_order(by: Option<Principal>) -> StopReason {
             by,
             reason: Some(STOP_REASON.to_owned()),
             force: false,
+            interrupt: false,
         },
         None => StopReason::SessionEnded,
     }

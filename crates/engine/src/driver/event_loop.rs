@@ -297,6 +297,11 @@ impl Driver {
                 self.refresh_journal_end().await;
                 self.step(SupervisorInput::Stop { order, grace }).await;
             }
+            DriverCommand::Interrupt { order, wait, grace } => {
+                self.refresh_journal_end().await;
+                self.step(SupervisorInput::Interrupt { order, wait, grace })
+                    .await;
+            }
             DriverCommand::Forward {
                 command: order,
                 reply: answer,

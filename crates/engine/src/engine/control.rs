@@ -40,6 +40,7 @@ impl Engine {
             by: caller.owner.principal.clone(),
             reason: request.reason,
             force: request.force,
+            interrupt: false,
         };
         stop::stop_and_wait(&self.inner, &entry, order, grace).await?;
         Ok(entry.info())
@@ -76,6 +77,7 @@ impl Engine {
             by: caller.owner.principal.clone(),
             reason: Some(reason),
             force: false,
+            interrupt: true,
         };
         let (core, interrupted) = (Arc::clone(&self.inner), Arc::clone(&entry));
         let work = self

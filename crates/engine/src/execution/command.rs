@@ -15,6 +15,15 @@ pub(crate) enum DriverCommand {
         /// Between the termination signal and the kill.
         grace: Duration,
     },
+    /// Stop it, by SIGINT at first.
+    Interrupt {
+        /// Who requested the stop, and why.
+        order: StopReason,
+        /// Between SIGINT and the termination signal.
+        wait: Duration,
+        /// Between the termination signal and the kill.
+        grace: Duration,
+    },
     /// Forward a command that needs no decision.
     Forward {
         /// A signal or a size.

@@ -146,6 +146,7 @@ impl ServiceStarter<'_> {
             by: self.caller.owner.principal.clone(),
             reason: Some(reason),
             force: false,
+            interrupt: false,
         };
         let grace = self.core.grace_of(&entry.spec);
         stop::stop_and_wait(self.core, entry, order, grace).await?;

@@ -86,6 +86,7 @@ impl ServiceStarter<'_> {
             by: self.caller.owner.principal.clone(),
             reason,
             force: request.force,
+            interrupt: false,
         }
     }
 

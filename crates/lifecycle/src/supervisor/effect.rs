@@ -34,4 +34,6 @@ pub enum SupervisorEffect {
 pub enum Timer {
     /// The backoff before the next attempt of a service.
     Backoff,
+    /// How long an interrupted command has to end by itself.
+    Interrupt,
 }

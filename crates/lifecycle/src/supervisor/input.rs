@@ -52,6 +52,15 @@ pub enum SupervisorInput {
         /// Between the termination signal and the kill.
         grace: Duration,
     },
+    /// A decision that the execution must end, by SIGINT at first.
+    Interrupt {
+        /// Who requested the stop, and why.
+        order: StopReason,
+        /// Between SIGINT and the termination signal.
+        wait: Duration,
+        /// Between the termination signal and the kill.
+        grace: Duration,
+    },
     /// A command that needs no decision: signal, input, resize.
     Forward(ControlCommand),
     /// A request to freeze or thaw the tree; forwarded where that changes anything.

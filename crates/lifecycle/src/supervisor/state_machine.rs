@@ -5,8 +5,8 @@ use std::time::Duration;
 use ostler_model::ControlCommand;
 use ostler_model::event::{DegradedCapability, TrimReason};
 use ostler_model::{
-    Event, EventRecord, Lifetime, ProcessEvent, State, StopReason, Termination, TerminationCause,
-    Timestamp,
+    Event, EventRecord, Lifetime, ProcessEvent, Signal, State, StopReason, Termination,
+    TerminationCause, Timestamp,
 };
 
 use super::effect::{SupervisorEffect, Timer};
@@ -64,6 +64,8 @@ pub struct Supervisor {
     pub(super) readiness: Option<Readiness>,
     /// The attempt that is being ended for the next one.
     pub(super) pending_restart: Option<(u32, RestartCause)>,
+    /// The grace of the stop that follows SIGINT.
+    interrupt_grace: Option<Duration>,
     /// The offset of the prompt that was not answered yet.
     pub(super) prompt_offset: Option<u64>,
     pub(super) offset: u64,
@@ -89,6 +91,7 @@ impl Supervisor {
             lost_bytes: 0,
             readiness: None,
             pending_restart: None,
+            interrupt_grace: None,
             prompt_offset: None,
             offset: 0,
             last_at: Timestamp::UNIX_EPOCH,
@@ -142,6 +145,9 @@ impl Supervisor {
             } => self.on_observation(now, elapsed, seen),
             SupervisorInput::Restart { by, reason } => self.on_restart(now, by, reason),
             SupervisorInput::Stop { order, grace } => self.on_stop(now, order, grace),
+            SupervisorInput::Interrupt { order, wait, grace } => {
+                self.on_interrupt(now, order, wait, grace);
+            }
             SupervisorInput::Forward(order) => self.forward(order),
             SupervisorInput::Freeze { frozen } => self.on_freeze(frozen),
             SupervisorInput::Frozen { frozen, by } => self.on_frozen(now, frozen, by),
@@ -166,6 +172,7 @@ impl Supervisor {
                 self.record_if_created(now, Event::Trimmed { from, to, reason });
             }
             SupervisorInput::Timer(Timer::Backoff) => self.on_backoff_elapsed(),
+            SupervisorInput::Timer(Timer::Interrupt) => self.on_interrupt_elapsed(),
             SupervisorInput::Adopted {
                 attempt,
                 pid,
@@ -309,9 +316,7 @@ impl Supervisor {
             }
             AttemptStage::Live { grace: earlier } => {
                 if earlier.is_none_or(|earlier| grace < earlier) {
-                    self.stage = AttemptStage::Live { grace: Some(grace) };
-                    self.effects
-                        .push(SupervisorEffect::Send(ControlCommand::Stop { grace }));
+                    self.send_stop(grace);
                 }
             }
             AttemptStage::Backoff => {
@@ -321,6 +326,37 @@ impl Supervisor {
             }
             AttemptStage::Idle | AttemptStage::Ended => {}
         }
+    }
+
+    /// Where the kill escalation has not begun, SIGINT comes before it.
+    fn on_interrupt(&mut self, now: Timestamp, order: StopReason, wait: Duration, grace: Duration) {
+        let is_running = self.stage == AttemptStage::Live { grace: None };
+        if !is_running || self.state.stopping.is_some() {
+            return self.on_stop(now, order, grace);
+        }
+        self.record(now, Event::Stopping { order });
+        self.interrupt_grace = Some(grace);
+        let interrupt = ControlCommand::Signal(Signal::INT);
+        self.effects.push(SupervisorEffect::Send(interrupt));
+        self.effects.push(SupervisorEffect::SetTimer {
+            timer: Timer::Interrupt,
+            after: wait,
+        });
+    }
+
+    fn on_interrupt_elapsed(&mut self) {
+        if self.stage == (AttemptStage::Live { grace: None })
+            && let Some(grace) = self.interrupt_grace.take()
+        {
+            self.send_stop(grace);
+        }
+    }
+
+    /// Has the shim begin the kill escalation.
+    fn send_stop(&mut self, grace: Duration) {
+        self.stage = AttemptStage::Live { grace: Some(grace) };
+        self.effects
+            .push(SupervisorEffect::Send(ControlCommand::Stop { grace }));
     }
 
     pub(super) fn on_spawn_failed(
@@ -384,10 +420,7 @@ impl Supervisor {
 
     /// Starts the kill escalation of the attempt.
     pub(super) fn end_attempt(&mut self) {
-        let grace = self.grace;
-        self.stage = AttemptStage::Live { grace: Some(grace) };
-        self.effects
-            .push(SupervisorEffect::Send(ControlCommand::Stop { grace }));
+        self.send_stop(self.grace);
     }
 
     /// Ends as the stop decision says, with the last recorded exit status if there is one.

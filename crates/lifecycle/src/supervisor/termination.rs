@@ -21,7 +21,8 @@ pub struct ExitEvidence<'a> {
 }
 
 /// The termination that follows from this evidence. The first stop decision stands; a command that
-/// ended before any kill escalation began ended by itself, whatever was decided meanwhile.
+/// ended before any kill escalation began, and before any SIGINT, ended by itself, whatever was decided
+/// meanwhile.
 #[must_use]
 pub fn termination_of(exit: ExitEvidence<'_>) -> Termination {
     Termination::new(termination_cause(exit), exit.status)
@@ -29,12 +30,23 @@ pub fn termination_of(exit: ExitEvidence<'_>) -> Termination {
 
 fn termination_cause(exit: ExitEvidence<'_>) -> TerminationCause {
     match (exit.ladder, exit.stop) {
-        (None, Some(stop)) if exit.service => stop_cause(stop),
+        (None, Some(stop)) if exit.service || is_interrupt(stop) => stop_cause(stop),
         (None, _) => natural_cause(exit),
         (Some(_), Some(stop)) => stop_cause(stop),
         (Some(KillReason::Timeout(clock)), None) => TerminationCause::TimedOut { clock },
         (Some(KillReason::Requested), None) => TerminationCause::Stopped { reason: None },
     }
+}
+
+/// Whether a stop begins before the kill escalation.
+const fn is_interrupt(stop: &StopReason) -> bool {
+    matches!(
+        stop,
+        StopReason::Requested {
+            interrupt: true,
+            ..
+        }
+    )
 }
 
 const fn natural_cause(exit: ExitEvidence<'_>) -> TerminationCause {

@@ -58,6 +58,7 @@ fn requested(force: bool) -> StopReason {
         by: Principal::unix(0),
         reason: Some("enough".to_owned()),
         force,
+        interrupt: false,
     }
 }
 
@@ -237,6 +238,48 @@ fn a_service_that_succeeds_stays_down_unless_it_should_always_be_up() {
     let record = Box::new(exit(1, WaitStatus::Code(0), None));
     supervisor.handle(at(30), exited(record));
     assert!(!supervisor.is_over());
+}
+
+fn interrupt() -> SupervisorInput {
+    SupervisorInput::Interrupt {
+        order: StopReason::Requested {
+            by: Principal::unix(0),
+            reason: Some("enough".to_owned()),
+            force: false,
+            interrupt: true,
+        },
+        wait: GRACE,
+        grace: GRACE,
+    }
+}
+
+#[test]
+fn an_interrupt_is_a_stop_however_the_command_ends_and_escalates_once() {
+    let reason = Some("enough".to_owned());
+    for status in [WaitStatus::Signal(Signal::INT), WaitStatus::Code(130)] {
+        let ending = ended(FINITE, Some(interrupt()), status, None);
+        let reason = reason.clone();
+        assert_eq!(ending.cause, TerminationCause::Stopped { reason });
+    }
+    let mut supervisor = first_start(FINITE);
+    let effects = supervisor.handle(at(5), interrupt());
+    let signal = ControlCommand::Signal(Signal::INT);
+    assert_eq!(effects[1], SupervisorEffect::Send(signal));
+    let (timer, after) = (Timer::Interrupt, GRACE);
+    assert_eq!(effects[2], SupervisorEffect::SetTimer { timer, after });
+    let elapsed = || SupervisorInput::Timer(Timer::Interrupt);
+    let stop = SupervisorEffect::Send(ControlCommand::Stop { grace: GRACE });
+    assert_eq!(supervisor.handle(at(9), elapsed()), [stop]);
+    assert_eq!(supervisor.handle(at(10), elapsed()), []);
+    // A stop that comes meanwhile takes its place.
+    let mut supervisor = first_start(FINITE);
+    supervisor.handle(at(5), interrupt());
+    let stop = SupervisorInput::Stop {
+        order: requested(true),
+        grace: Duration::ZERO,
+    };
+    assert_eq!(supervisor.handle(at(6), stop).len(), 1);
+    assert_eq!(supervisor.handle(at(9), elapsed()), []);
 }
 
 #[test]

@@ -388,10 +388,23 @@ fn stop(rng: &mut Rng) -> SupervisorInput {
             by: Principal::unix(1000),
             reason: rng.bool().then(|| "enough".to_owned()),
             force: rng.bool(),
+            interrupt: false,
         },
     };
     let grace = if rng.bool() { GRACE } else { Duration::ZERO };
-    SupervisorInput::Stop { order, grace }
+    match order {
+        StopReason::Requested { by, reason, .. } if rng.bool() => SupervisorInput::Interrupt {
+            order: StopReason::Requested {
+                by,
+                reason,
+                force: false,
+                interrupt: true,
+            },
+            wait: GRACE,
+            grace,
+        },
+        order => SupervisorInput::Stop { order, grace },
+    }
 }
 
 /// Mostly a plausible next input, sometimes an arbitrary one.
@@ -431,7 +444,8 @@ fn input(rng: &mut Rng, walk: &Walk) -> SupervisorInput {
             by: Principal::unix(1000),
             len: 3,
         },
-        19 | 20 => SupervisorInput::Timer(Timer::Backoff),
+        19 => SupervisorInput::Timer(Timer::Backoff),
+        20 => SupervisorInput::Timer(Timer::Interrupt),
         21 => SupervisorInput::PromptDetected {
             text: "name?".to_owned(),
             secret: rng.bool(),

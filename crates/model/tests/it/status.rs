@@ -227,6 +227,7 @@ fn every_row_that_was_ended() {
         by: Principal::unix(0),
         reason: None,
         force: false,
+        interrupt: false,
     };
     let stopped = by_term(TerminationCause::Stopped { reason: None });
     let mut words = [

@@ -190,6 +190,7 @@ fn each_end_has_its_sentence() {
             by: Principal::unix(0),
             reason: Some("enough".to_owned()),
             force: false,
+            interrupt: false,
         }),
         ending: Some(Termination::new(
             TerminationCause::Stopped {
