@@ -147,6 +147,7 @@ impl LocalBackend {
             let file = file.as_ref().map(AsFd::as_fd);
             if connection.send(&message, file).await.is_ok() {
                 let control = Arc::new(AttemptControl {
+                    shim_pid: connection.pid,
                     connection,
                     id,
                     attempt,

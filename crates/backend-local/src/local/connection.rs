@@ -20,6 +20,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::stopped_shim::continue_if_stopped;
 use crate::proto::{ShimRequest, decode, encode};
 
 /// How many events are queued for an engine; then the shim blocks with the next ones.
@@ -184,6 +185,8 @@ pub(super) struct AttemptControl {
     pub(super) connection: Arc<ShimConnection>,
     pub(super) id: ExecutionId,
     pub(super) attempt: u32,
+    /// The pid of its shim; none where that is a thread.
+    pub(super) shim_pid: Option<u32>,
     /// Whether it has standard input.
     pub(super) has_input: bool,
     /// Whether it has a terminal.
@@ -229,6 +232,9 @@ impl AttemptControl {
         if !self.connection.is_active(self.id, self.attempt) {
             return Err(ControlError::Ended);
         }
+        if let (true, Some(shim_pid)) = (must_act(&command), self.shim_pid) {
+            continue_if_stopped(shim_pid);
+        }
         let (id, attempt) = (self.id, self.attempt);
         let bytes = encode(&ShimRequest::Command {
             id,
@@ -243,6 +249,19 @@ impl AttemptControl {
             Ok(Err(_)) => Err(ControlError::Ended),
             Ok(Ok(())) => Ok(()),
         }
+    }
+}
+
+/// Whether a stopped shim is continued for a command.
+const fn must_act(command: &ControlCommand) -> bool {
+    match command {
+        ControlCommand::Stop { .. } | ControlCommand::Signal(_) | ControlCommand::Freeze(_) => true,
+        ControlCommand::Input(_)
+        | ControlCommand::InputOnce { .. }
+        | ControlCommand::CloseInput
+        | ControlCommand::Resize(_)
+        | ControlCommand::Watch(_)
+        | ControlCommand::Retain(_) => false,
     }
 }
 

@@ -25,6 +25,7 @@ mod shim_loss;
 mod shim_manager;
 mod snapshot;
 mod sockets;
+mod stopped_shim;
 mod sweep;
 mod tree_members;
 mod usage;

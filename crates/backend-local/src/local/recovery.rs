@@ -32,6 +32,7 @@ use super::connection::{
 use super::execution_files::{StoredFile, open_directory, read_exit_record, read_spec_header};
 use super::response_timeout::response_of;
 use super::shim_manager::ShimManager;
+use super::stopped_shim::continue_if_stopped;
 use super::sweep;
 use crate::shim::daemon_connection::{self, CONTROL_SOCKET};
 use crate::sys::proc;
@@ -221,6 +222,9 @@ async fn reconnect(
 ) -> Option<RecoveryOutcome> {
     let pid = i32::try_from(boot.shim_pid).ok()?;
     let not_reached = || Some(RecoveryOutcome::Unreachable(shims.no_open_files()));
+    if !boot.in_process {
+        continue_if_stopped(boot.shim_pid);
+    }
     // Most have opened the socket by now, and need not be watched.
     if let Ok(socket) = connect_control(dir) {
         if !ensure_descriptors(shims).await {
@@ -306,11 +310,12 @@ async fn shim_response<T>(pid: i32, response: BoxFuture<'_, T>) -> Option<T> {
 async fn handshake(
     shims: &Arc<ShimManager>,
     id: ExecutionId,
-    pid: i32,
+    shim_pid: i32,
     socket: OwnedFd,
 ) -> Option<RecoveryOutcome> {
     let connection = Arc::new(ShimConnection::new(socket, None).ok()?);
-    let ReceiveOutcome::Hello(hello) = shim_response(pid, Box::pin(connection.receive())).await?
+    let ReceiveOutcome::Hello(hello) =
+        shim_response(shim_pid, Box::pin(connection.receive())).await?
     else {
         return None;
     };
@@ -337,6 +342,7 @@ async fn handshake(
         connection,
         id,
         attempt,
+        shim_pid: u32::try_from(shim_pid).ok(),
         has_input: true,
         has_terminal: true,
     });

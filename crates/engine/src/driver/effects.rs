@@ -253,6 +253,18 @@ impl Driver {
         self.close_idle_journal();
     }
 
+    /// Where nothing has reported the end of the output, and nothing will: the journal has it.
+    pub(super) async fn read_last_output_end(&mut self) {
+        let end = self.execution.journal().ok().and_then(|it| it.end().ok());
+        let Some(end) = end else {
+            return;
+        };
+        self.execution
+            .journal_end
+            .send_modify(|mark| mark.end = mark.end.max(end));
+        self.step(ProcessEvent::Output { end }.into()).await;
+    }
+
     /// Closes the journal files when nothing reads the output.
     pub(super) fn close_idle_journal(&mut self) {
         if !self.watches_output {

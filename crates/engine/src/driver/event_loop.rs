@@ -175,7 +175,10 @@ impl Driver {
             RecoveryOutcome::Unreachable(_) => return false,
             RecoveryOutcome::Lost {
                 reason, attempt, ..
-            } => SupervisorInput::Lost { reason, attempt },
+            } => {
+                self.read_last_output_end().await;
+                SupervisorInput::Lost { reason, attempt }
+            }
         };
         self.start_monitor();
         self.step(input).await;
@@ -255,6 +258,7 @@ impl Driver {
             DriverEvent::Process(Some(report)) => self.on_process_event(report).await,
             DriverEvent::Process(None) => {
                 self.process_events = None;
+                self.read_last_output_end().await;
                 self.step(ProcessEvent::Lost.into()).await;
             }
         }
@@ -362,7 +366,10 @@ impl Driver {
             ProcessEvent::JournalFailed { .. } => self.on_journal_failed(memory),
             ProcessEvent::JournalRecovered { .. } => self.on_output_on_disk(),
             ProcessEvent::Exited { ref record, .. } => self.apply_exit_record(record),
-            ProcessEvent::Lost => self.detach_process(),
+            ProcessEvent::Lost => {
+                self.detach_process();
+                self.read_last_output_end().await;
+            }
             ProcessEvent::LimitHit { .. }
             | ProcessEvent::Detached { .. }
             | ProcessEvent::Hello { .. } => {}
