@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from harness.installation import ProblemError
+
 pytestmark = pytest.mark.anyio
 
 EXECUTE = "command_execute"
@@ -224,3 +226,31 @@ async def test_a_pattern_that_would_take_minutes_is_refused_and_delays_no_other(
         assert reply.is_error and reply.code == "value_error", reply
         found = await agent.call(LOGS, pid=pid, grep="a{3}$")
         assert not found.is_error, found
+
+
+@pytest.mark.parametrize("route", [
+    "GET /api/v1/executions/%ff", "POST /api/v1/executions/%ff/stop", "DELETE /api/v1/tokens/%ff", "GET /api/v1/history/%ff",
+    "POST /api/v1/projects/%ff/execute", "GET /api/v1/projects/%ff/executions", "GET /api/v1/services/%ff"])
+def test_names_in_paths_that_are_not_utf8_are_told_as_values(installation, route):
+    installation.cli("ps")
+    with pytest.raises(ProblemError) as problem:
+        installation.rest(*route.split(), {} if route.startswith("POST") else None)
+    assert (problem.value.status, problem.value.code) == (422, "value_error"), problem.value
+
+
+def test_an_array_is_no_body(installation):
+    installation.cli("ps")
+    pid = installation.cli("run", "-d", "--", "sleep", "600").stdout.decode().strip()
+    with pytest.raises(ProblemError) as problem:
+        installation.rest("POST", f"/api/v1/executions/{pid}/stop", b" [true]")
+    assert problem.value.status == 422 and "a JSON object" in str(problem.value)
+    assert installation.json("info", pid)["status"] == "running"
+
+
+def test_what_is_over_is_not_to_be_tried_again(installation):
+    pid = installation.cli("run", "-d", "--", "true").stdout.decode().strip()
+    installation.cli("wait", pid)
+    for verb, body in (("signal", {"signal": "TERM"}), ("pause", {}), ("input", b"x")):
+        with pytest.raises(ProblemError) as problem:
+            installation.rest("POST", f"/api/v1/executions/{pid}/{verb}", body)
+        assert problem.value.status == 409 and problem.value.problem["retryable"] is False, problem.value

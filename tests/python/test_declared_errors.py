@@ -2,12 +2,12 @@
 and no pair besides."""
 
 import contextlib
+import ctypes
 import inspect
 import json
 import os
 import re
 import shutil
-import signal
 import socket
 import threading
 from pathlib import Path
@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from harness import HttpDaemon, Installation, until
+from harness import HttpDaemon, Installation, procs, until
 from harness.api_surface import DOCUMENT, documented
 from harness.installation import ProblemError, is_root
 from harness.page import SESSION, Page, link
@@ -35,6 +35,9 @@ UUID = "01920000-0000-7000-8000-00000000ffff"
 UPGRADE = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
 #: Needs an overlay, which an ordinary user of some machines has not.
 OVERLAY = {"isolation": "high", "confine": {"overlay": True}}
+LIBC = ctypes.CDLL(None, use_errno=True)
+#: Requests of ptrace(2).
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 #: Seconds until a stop is given up.
 STUBBORN_SECONDS = 40
 
@@ -159,15 +162,17 @@ def seen():
 
 @pytest.fixture(scope="module", autouse=True)
 def stubborn(binary, seen):
-    """Stops that are given up after fifteen seconds, because the shims that should do it are stopped. They are under way while
-    the other tests run; returns what waits for them."""
+    """Stops that are given up after fifteen seconds, because the shims that should do it are traced and halted, which nobody
+    but the tracer ends. They are under way while the other tests run; returns what waits for them."""
     requests = [("POST", f"{V1}/services/{{name}}/stop", {"force": True}), ("POST", f"{EXECUTION}/stop", {"force": True}),
                 ("POST", "/api/process/{id}/stop", {"force": True}), ("POST", f"{V1}/tasks/{{id}}/cancel", {"reason": "x"}),
                 ("POST", f"{EXECUTION}/again", {"stop": True})]
     with serving(binary, seen) as client:
         shims = [shim_of_new(client, is_service=number == 0) for number in range(len(requests))]
         for _, shim in shims:
-            os.kill(shim, signal.SIGSTOP)
+            trace(PTRACE_SEIZE, shim)
+            trace(PTRACE_INTERRUPT, shim)
+            until(lambda shim=shim: procs.status(shim, "State") == "t", 10, "the shim halted")
         waiting = [threading.Thread(target=client.ask, args=request, kwargs={"id": identifier, "name": "stubborn"})
                    for request, (identifier, _) in zip(requests, shims, strict=True)]
         try:
@@ -176,7 +181,13 @@ def stubborn(binary, seen):
             yield lambda: [thread.join() for thread in waiting]
         finally:
             for _, shim in shims:
-                os.kill(shim, signal.SIGCONT)
+                trace(PTRACE_DETACH, shim)
+
+
+def trace(request, pid):
+    """ptrace(2), by this thread."""
+    if LIBC.ptrace(request, ctypes.c_int(pid), ctypes.c_void_p(0), ctypes.c_void_p(0)) != 0:
+        raise OSError(ctypes.get_errno(), f"ptrace request {request:#x} of {pid}")
 
 
 def shim_of_new(client, is_service):
@@ -392,6 +403,9 @@ def test_contexts_and_questions_that_are_not_open(client, seen):
         else:
             client.ask("POST", f"{EXECUTION}/again", {}, id=before)
     client.ask("POST", f"{V1}/interactions", {"kind": "choice_selection", "message": "m"})
+    client.ask("POST", f"{V1}/interactions", {"kind": "confirmation", "message": "m", "execution": client.ended("true")})
+    open_one = client.must("POST", f"{V1}/interactions", {"kind": "confirmation", "message": "m"})["id"]
+    client.ask("POST", f"{V1}/interactions/{{id}}/answer", {"value": "perhaps"}, id=open_one)
     terminal = client.start("cat", pty={"cols": 80, "rows": 24})
     question = client.must("POST", f"{V1}/interactions", {"kind": "input_request", "message": "m", "execution": terminal})["id"]
     held = WsRecorder(client.daemon, terminal, headers={"Authorization": f"Bearer {client.secret}"})

@@ -110,7 +110,7 @@ def test_a_file_is_one_of_the_workspace_or_of_the_options(host):
     for id_ in (free, bound):
         for path in outside:
             problem = refused(answer, host, id_, path)
-            assert problem.code == "interaction_error" and f"a file in {host.work}" in str(problem) or "control" in str(problem)
+            assert problem.status == 422 and problem.code == "interaction_error" and f"a file in {host.work}" in str(problem) or "control" in str(problem)
     assert answer(host, free, "notes.txt")["status"] == "answered"
     assert answer(host, bound, str(host.work / "notes.txt"))["status"] == "answered"
     assert output(host, execution) == f"got <{host.work}/notes.txt>\n"
@@ -318,7 +318,7 @@ def test_an_answer_after_the_end_of_its_command_is_told_so(host):
     assert shown(host, id_)["end"]["text"] == "cancelled: the process has ended"
     for call in (lambda: answer(host, id_, "x"), lambda: cancel(host, id_), by_cli(host, id_, "x")):
         assert "the process has ended" in str(refused(call))
-    assert refused(opened, host, execution=execution).code == "interaction_error"
+    assert (refused(opened, host, execution=execution).status, refused(shown, host, "q9999").status) == (409, 404)
 
 
 def test_the_command_line_lists_answers_and_cancels(host):

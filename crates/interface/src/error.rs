@@ -27,6 +27,8 @@ pub struct ApiError {
     pub approval: Option<String>,
     /// Whether an execution was created whose program exists and could not be executed.
     pub spawn_failed: bool,
+    /// Whether the same request may succeed later.
+    pub retryable: bool,
 }
 
 impl ApiError {
@@ -39,6 +41,7 @@ impl ApiError {
             hint: None,
             approval: None,
             spawn_failed: false,
+            retryable: code.info().retryable,
         }
     }
 
@@ -81,7 +84,7 @@ impl ApiError {
     pub fn fields(&self) -> Map<String, Value> {
         let row = self.code.info();
         let mut fields =
-            object(json!({"code": row.name, "retryable": row.retryable, "rpc": row.rpc}));
+            object(json!({"code": row.name, "retryable": self.retryable, "rpc": row.rpc}));
         if let Some(approval) = &self.approval {
             fields.insert("approval".to_owned(), approval.as_str().into());
         }
@@ -105,6 +108,7 @@ impl From<Error> for ApiError {
             hint: error.hint(),
             approval,
             spawn_failed: error.is_exec_failure(),
+            retryable: error.is_retryable(),
         }
     }
 }

@@ -5563,6 +5563,21 @@ export interface components {
                 } & components["schemas"]["Problem"];
             };
         };
+        /** @description Unknown, or not the caller's: interaction_error. */
+        "404-interaction_error": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": {
+                    /** @enum {unknown} */
+                    code?: "interaction_error";
+                    /** @constant */
+                    status?: 404;
+                } & components["schemas"]["Problem"];
+            };
+        };
         /** @description Unknown, or not the caller's: process_not_found. */
         "404-process_not_found": {
             headers: {
@@ -5738,6 +5753,21 @@ export interface components {
                 "application/problem+json": {
                     /** @enum {unknown} */
                     code?: "command_execution_error" | "value_error";
+                    /** @constant */
+                    status?: 422;
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description A value is not allowed, or the program cannot be executed: interaction_error, value_error. */
+        "422-interaction_error-value_error": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": {
+                    /** @enum {unknown} */
+                    code?: "interaction_error" | "value_error";
                     /** @constant */
                     status?: 422;
                 } & components["schemas"]["Problem"];
@@ -8489,7 +8519,7 @@ export interface operations {
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-interaction_error"];
             413: components["responses"]["413-value_error"];
-            422: components["responses"]["422-value_error"];
+            422: components["responses"]["422-interaction_error-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
@@ -8563,7 +8593,7 @@ export interface operations {
             400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            409: components["responses"]["409-interaction_error"];
+            404: components["responses"]["404-interaction_error"];
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
@@ -8606,9 +8636,10 @@ export interface operations {
             400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            404: components["responses"]["404-interaction_error"];
             409: components["responses"]["409-interaction_error-process_control_error"];
             413: components["responses"]["413-value_error"];
-            422: components["responses"]["422-value_error"];
+            422: components["responses"]["422-interaction_error-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             507: components["responses"]["507-storage_error"];
         };
@@ -8648,6 +8679,7 @@ export interface operations {
             400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            404: components["responses"]["404-interaction_error"];
             409: components["responses"]["409-interaction_error"];
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];

@@ -47,8 +47,7 @@ const EXTRACTORS: &[(&str, u16, &str)] = &[
     ("ExecutionPathId", 404, "process_not_found"),
     ("SessionPathId", 404, "session_not_found"),
     ("ContextPathId", 404, "process_not_found"),
-    // An unknown question has a code of its own, whose status is 409.
-    ("InteractionPathId", 409, "interaction_error"),
+    ("InteractionPathId", 404, "interaction_error"),
 ];
 
 const NOTHING: &[&str] = &[];
@@ -177,11 +176,8 @@ const ENGINE: &[(&[&str], &[&str])] = &[
             "initialization_error",
         ],
     ),
-    (
-        &["check_question"],
-        &["interaction_error", "process_not_found"],
-    ),
-    (&["wait_for_answer"], &["interaction_error"]),
+    (&["check_question"], &["process_not_found"]),
+    (&["wait_for_answer"], NOTHING),
     (
         &["answer_interaction"],
         &["interaction_error", "process_control_error"],
@@ -226,6 +222,14 @@ const ALSO: &[(&str, &str, &str)] = &[
 ];
 /// `(module, handler, status, code)` of what a handler answers with another status than its code's.
 const OTHER_STATUS: &[(&str, &str, u16, &str)] = &[("templates", "show", 404, "template_error")];
+
+/// `(method of the engine, status, code)` of errors with another status than their code's: a question
+/// or an answer that is not valid.
+const ENGINE_STATUS: &[(&str, u16, &str)] = &[
+    ("check_question", 422, "interaction_error"),
+    ("open_interaction", 422, "interaction_error"),
+    ("answer_interaction", 422, "interaction_error"),
+];
 
 /// The table of codes: `code → status`, and `variant → code`.
 #[derive(Debug)]
@@ -314,6 +318,9 @@ impl ProblemCodes {
         let extractors = EXTRACTORS.iter();
         let known = extractors.filter(|(extractor, ..)| calls.extractors.contains(*extractor));
         all.extend(known.map(|(_, status, code)| (*status, *code)));
+        let specific = ENGINE_STATUS.iter();
+        let specific = specific.filter(|(method, ..)| calls.engine.contains(*method));
+        all.extend(specific.map(|(_, status, code)| (*status, *code)));
         let is_meant = |module: &str, handler: &str| {
             (module, handler) == (route.module.as_str(), route.handler.as_str())
         };

@@ -99,6 +99,8 @@ pub enum Error {
         id: ExecutionId,
         /// `paused` or `resume`.
         verb: &'static str,
+        /// Whether it has ended.
+        is_over: bool,
         /// The cause, for people.
         reason: String,
     },
@@ -263,6 +265,18 @@ impl Error {
             Self::Output(_) => ErrorCode::OutputRetrieval,
             Self::ClearOutput(_) => ErrorCode::OutputClear,
             Self::Locked { .. } | Self::Closing | Self::SessionEnded => ErrorCode::Initialization,
+        }
+    }
+
+    /// Whether the same request may succeed later: as for its code, unless it is about something that
+    /// is over, or that the execution never had.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Interaction(error) => error.is_retryable(),
+            Self::ControlFailed(ControlError::Ended | ControlError::Unsupported(_)) => false,
+            Self::Freeze { is_over, .. } => !is_over,
+            _ => self.code().info().retryable,
         }
     }
 

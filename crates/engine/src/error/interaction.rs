@@ -79,6 +79,22 @@ pub enum InteractionError {
 }
 
 impl InteractionError {
+    /// Whether the same request may succeed later.
+    pub(super) const fn is_retryable(&self) -> bool {
+        match self {
+            Self::BeingAnswered { .. }
+            | Self::TooMany { .. }
+            | Self::PartiallyWritten { .. }
+            | Self::NotDelivered { .. } => true,
+            Self::NotFound
+            | Self::Question { .. }
+            | Self::Value { .. }
+            | Self::Closed { .. }
+            | Self::OnlyPerson { .. }
+            | Self::Ended { .. } => false,
+        }
+    }
+
     /// What to do about it, where known.
     pub(super) fn hint(&self) -> Option<String> {
         match self {

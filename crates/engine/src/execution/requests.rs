@@ -68,6 +68,7 @@ pub(crate) async fn set_frozen(
     let freeze_error = |reason: &str| Error::Freeze {
         id: entry.id,
         verb: if frozen { "paused" } else { "resumed" },
+        is_over: entry.is_finished(),
         reason: reason.to_owned(),
     };
     let (reply, outcome) = oneshot::channel();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use ostler_api::{
     ExecutionBody, ExecutionsBody, InputResponse, LineMatchBody, QueuedStartBody, RerunBody,
@@ -17,7 +17,7 @@ use ostler_model::status::ProcessStatus;
 use ostler_model::{ErrorCode, InputId};
 
 use super::caller::RequestCaller;
-use super::extract::{ExecutionPathId, JsonBody, RawBody};
+use super::extract::{ExecutionPathId, JsonBody, PathId, RawBody};
 use super::query::{LIST_CURSOR, LIST_LIMIT, QueryString, list_page};
 use super::response::{RestResult, still_running_problem};
 use super::services;
@@ -94,7 +94,7 @@ pub(super) async fn start(
 pub(super) async fn queued(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     query_string: QueryString,
 ) -> RestResult<Json<QueuedStartBody>> {
     let queued = id.parse().ok();

@@ -1,7 +1,7 @@
 //! The history of executions.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use ostler_api::{HistoryDetailBody, HistoryFreshnessBody, HistoryPageBody};
 use ostler_interface::convert::{history_entry_body, history_freshness_body, run_statistics_body};
 use ostler_interface::history::{History, arguments, no_history};
@@ -12,6 +12,7 @@ use ostler_model::{Caller, ErrorCode};
 use ostler_store::HistoryQuery;
 
 use super::caller::RequestCaller;
+use super::extract::PathId;
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
@@ -84,7 +85,7 @@ pub(super) async fn list(
 pub(super) async fn project(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
-    Path(project): Path<String>,
+    PathId(project): PathId,
     query_string: QueryString,
 ) -> RestResult<Json<HistoryPageBody>> {
     let query = HistoryQuery {
@@ -98,7 +99,7 @@ pub(super) async fn project(
 pub(super) async fn show(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     query_string: QueryString,
 ) -> RestResult<Json<HistoryDetailBody>> {
     // A foreign id is unknown, whatever else is wrong with the request.

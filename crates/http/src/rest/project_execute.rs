@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{MatchedPath, Path, State};
+use axum::extract::{MatchedPath, State};
 use axum::http::StatusCode;
 use ostler_api::{ContextChoice, ExecuteBody, ShellStartBody, TaskStartedBody};
 use ostler_engine::{ClientKind, ContextInfo, ContextRequest, StartRequest};
@@ -14,7 +14,7 @@ use ostler_interface::templates::{find_template, parameter_values, template_comm
 use ostler_model::{ByteString, Caller, Command};
 
 use super::caller::{RequestAccess, RequestCaller};
-use super::extract::JsonBody;
+use super::extract::{JsonBody, PathId};
 use super::response::RestResult;
 use super::state::RestState;
 
@@ -25,7 +25,7 @@ pub(super) async fn execute(
     State(state): State<RestState>,
     RequestCaller(mut caller): RequestCaller,
     RequestAccess(access): RequestAccess,
-    Path(project): Path<String>,
+    PathId(project): PathId,
     route: MatchedPath,
     JsonBody(mut body): JsonBody<ExecuteBody>,
 ) -> RestResult<(StatusCode, Json<TaskStartedBody>)> {

@@ -152,16 +152,11 @@ impl FrameStream {
         Some(Bytes::from(piece))
     }
 
+    /// Of an execution that was removed meanwhile, the end of the stream tells.
     fn write_gap(&self, piece: &mut Vec<u8>, from: u64, to: u64) {
-        match self.state.engine.info(&self.caller, &self.id) {
-            Ok(info) => {
-                let gap = GapBody::of(&info.state, from, to);
-                write_frame(piece, &OutputFrame::Gap { gap });
-            }
-            Err(error) => {
-                let problem = Box::new(HttpProblem::from(error).0);
-                write_frame(piece, &OutputFrame::Problem { problem });
-            }
+        if let Ok(info) = self.state.engine.info(&self.caller, &self.id) {
+            let gap = GapBody::of(&info.state, from, to);
+            write_frame(piece, &OutputFrame::Gap { gap });
         }
     }
 

@@ -1,7 +1,7 @@
 //! Tokens for access over HTTP, managed by the daemon's user over its socket.
 
 use axum::Json;
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use ostler_api::{NewTokenBody, TokenBody, TokenCreatedBody, TokensBody};
@@ -9,7 +9,7 @@ use ostler_interface::http::HttpProblem;
 use ostler_model::{ErrorCode, Principal, RequestChannel, Scope, Timestamp};
 
 use super::caller::RequestCaller;
-use super::extract::JsonBody;
+use super::extract::{JsonBody, PathId};
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
@@ -51,7 +51,7 @@ pub(super) async fn create(
 /// `DELETE /api/v1/tokens/{name}`: revokes a token; what it opened ends.
 pub(super) async fn revoke(
     ManagedTokens(store): ManagedTokens,
-    Path(name): Path<String>,
+    PathId(name): PathId,
     query_string: QueryString,
 ) -> RestResult<StatusCode> {
     query_string.check(&[])?;

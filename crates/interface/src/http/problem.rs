@@ -4,6 +4,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ostler_api::Problem;
+use ostler_engine::InteractionError;
 use ostler_model::ErrorCode;
 
 use crate::error::ApiError;
@@ -43,6 +44,7 @@ impl From<ApiError> for Problem {
         Self {
             approval: failure.approval.clone().map(Into::into),
             spawn_failed: failure.spawn_failed,
+            retryable: failure.retryable,
             ..Self::new(failure.code, failure.message(), failure.hint.clone())
         }
     }
@@ -56,7 +58,32 @@ impl From<ApiError> for HttpProblem {
 
 impl From<ostler_engine::Error> for HttpProblem {
     fn from(error: ostler_engine::Error) -> Self {
-        ApiError::from(error).into()
+        let status = specific_status(&error);
+        let problem = Self::from(ApiError::from(error));
+        match status {
+            Some(status) => problem.with_status(status.as_u16()),
+            None => problem,
+        }
+    }
+}
+
+/// The status of an error that its code alone does not tell.
+const fn specific_status(error: &ostler_engine::Error) -> Option<StatusCode> {
+    let ostler_engine::Error::Interaction(error) = error else {
+        return None;
+    };
+    match error {
+        InteractionError::NotFound => Some(StatusCode::NOT_FOUND),
+        InteractionError::Question { .. } | InteractionError::Value { .. } => {
+            Some(StatusCode::UNPROCESSABLE_ENTITY)
+        }
+        InteractionError::Closed { .. }
+        | InteractionError::BeingAnswered { .. }
+        | InteractionError::OnlyPerson { .. }
+        | InteractionError::TooMany { .. }
+        | InteractionError::Ended { .. }
+        | InteractionError::PartiallyWritten { .. }
+        | InteractionError::NotDelivered { .. } => None,
     }
 }
 

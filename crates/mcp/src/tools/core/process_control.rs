@@ -401,11 +401,13 @@ fn merge_failures(failures: Vec<ApiError>) -> ApiError {
     let code = first
         .as_ref()
         .map_or(ErrorCode::ProcessControl, |it| it.code);
+    let retryable = first.as_ref().is_some_and(|it| it.retryable);
     ApiError {
         code,
         message,
         hint: first.and_then(|it| it.hint),
         approval: None,
         spawn_failed: false,
+        retryable,
     }
 }
