@@ -303,7 +303,9 @@ def test_a_question_ends_with_its_daemon_and_the_next_one_has_it_on_record(host)
         socket.to_the_end()
         assert socket.close_frame[:2] == (1001).to_bytes(2, "big"), socket.close_frame
     host.cli("ps")
-    assert host.rest("GET", "/api/v1/interactions?all=true")["total"] == 0
+    assert host.rest("GET", "/api/v1/interactions")["total"] == 0
+    [left] = host.rest("GET", "/api/v1/interactions?all=true")["interactions"]
+    assert (left["id"], left["status"]) == (id_, "cancelled")
     assert [it["state"] for it in audited(host, id_)] == [
         {"status": "open"}, {"status": "cancelled", "reason": {"kind": "shutdown"}},
     ]

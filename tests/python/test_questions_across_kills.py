@@ -121,3 +121,78 @@ def test_a_secret_answer_is_in_no_file_of_questions(host):
     host.rest("POST", f"/api/v1/interactions/{question['id']}/answer", {"value": "hunter2"})
     killed(host)
     assert not any(b"hunter2" in path.read_bytes() for path in host.state.rglob("*") if path.is_file())
+
+
+def shut_down(host):
+    """The next daemon, after an orderly shutdown."""
+    daemon = host.daemon()
+    host.rest("POST", "/api/v1/shutdown")
+    assert daemon.gone(30)
+    daemon.close()
+    host.cli("ps")
+
+
+@pytest.mark.parametrize("restart", [killed, shut_down])
+def test_an_answer_waits_for_who_asked_under_the_next_daemon(host, restart):
+    asked = [opened(host)["id"] for _ in range(3)]
+    for number, id_ in enumerate(asked[:2]):
+        host.rest("POST", f"/api/v1/interactions/{id_}/answer", {"value": f"answer {number}"})
+    typed = opened(host, execution=reader(host))["id"]
+    host.rest("POST", f"/api/v1/interactions/{typed}/answer", {"value": "typed text"})
+    host.rest("POST", f"/api/v1/interactions/{asked[2]}/cancel", {"reason": "enough"})
+    before = [host.rest("GET", f"/api/v1/interactions/{id_}") for id_ in asked]
+    assert b"typed text" not in (host.state / "interactions.json").read_bytes()
+    for _ in range(2):
+        restart(host)
+        assert [host.rest("GET", f"/api/v1/interactions/{id_}") for id_ in asked] == before
+    listed = host.rest("GET", "/api/v1/interactions?all=true")["interactions"]
+    assert {it["id"] for it in listed} >= set(asked)
+
+
+def test_what_a_shutdown_cancelled_is_told_by_the_next_daemon(host):
+    question = opened(host)["id"]
+    shut_down(host)
+    assert "shutting down" in host.rest("GET", f"/api/v1/interactions/{question}")["end"]["text"]
+
+
+RULES = """
+default = "allow"
+[[rule]]
+id = "ask-touch"
+prefix = ["touch"]
+decision = "ask"
+justification = "to be asked"
+match = ["touch"]
+not_match = ["true"]
+"""
+
+
+@pytest.mark.parametrize("restart", [killed, shut_down])
+def test_an_approval_holds_once_under_the_next_daemon(installation, restart):
+    host = installation
+    config = host.dir / "config" / "ostler"
+    config.mkdir(exist_ok=True)
+    (config / "policy.toml").write_text(RULES)
+    host.give(config)
+    host.cli("ps")
+
+    def start(name):
+        body = {"command": {"argv": {"program": "touch", "args": [name]}}, "cwd": str(host.work), "base_env": ENV}
+        return host.rest("POST", "/api/v1/executions", body, session="agent")
+
+    def asked(name):
+        with pytest.raises(ProblemError) as problem:
+            start(name)
+        assert problem.value.status == 403, problem.value
+        return problem.value.problem["approval"]
+
+    one, other = asked("one"), asked("other")
+    for id_, value in ((one, "yes"), (other, "no")):
+        host.rest("POST", f"/api/v1/interactions/{id_}/answer", {"value": value})
+    restart(host)
+    assert start("one")["id"]
+    assert asked("other") not in (one, other), "a no is no approval"
+    again = asked("one")
+    assert again != one, "it was for one start"
+    restart(host)
+    assert asked("one") not in (one, again), "also under the next daemon"

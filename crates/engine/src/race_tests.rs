@@ -304,9 +304,11 @@ async fn the_ledger_gets_the_end_of_everything_that_an_earlier_engine_left_witho
         found = records;
         engine.shutdown().await;
     }
-    let ends = found.into_iter().filter_map(|it| match it.entry.event {
-        Event::Finished { ending } => Some((it.entry.execution?, ending)),
-        _ => None,
+    let ends = found.into_iter().filter_map(|it| {
+        let Event::Finished { ending } = it.entry.event else {
+            return None;
+        };
+        Some((it.entry.execution?, ending))
     });
     let ends: BTreeMap<ExecutionId, Termination> = ends.collect();
     assert_eq!(ends.len(), 3, "{running} runs: {ends:?}");

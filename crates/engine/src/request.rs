@@ -10,6 +10,8 @@ use ostler_model::{
     ShellSession, StartOptions, TemplateRecord,
 };
 
+use serde::Serialize;
+
 use crate::search::SentInput;
 
 /// A request to run a command, before admission.
@@ -58,7 +60,7 @@ pub struct StartRequest {
 }
 
 /// Where standard input comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub enum StdinRequest {
     /// Finite executions: at end of file. Services: open, without input.
     #[default]

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use ostler_model::{BackendName, ByteString, Command, ContainerOptions, IsolationLevel};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::named_files::NamedFiles;
 use crate::interaction_id::InteractionId;
@@ -24,10 +25,32 @@ pub struct Approval {
     /// The whole command line with its variables and input, for people: secrets are redacted, and
     /// control characters are escaped.
     pub command: String,
-    /// Exactly what runs once approved.
+    /// The directory that it runs in.
     #[serde(skip)]
-    pub(crate) subject: ApprovalSubject,
+    pub(crate) cwd: ByteString,
+    /// Exactly what runs once approved; none where that cannot be told again.
+    #[serde(skip)]
+    pub(crate) covered: Option<CoveredStart>,
 }
+
+/// What an approval covers, as it is kept: also for the next engine, which holds to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CoveredStart {
+    request: RequestDigest,
+    /// The programs and scripts that it names.
+    pub(crate) files: NamedFiles,
+}
+
+impl CoveredStart {
+    /// Whether it is this request, whatever the files contain by now.
+    pub(crate) fn is_request(&self, request: &RequestDigest) -> bool {
+        self.request == *request
+    }
+}
+
+/// The SHA-256 of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RequestDigest([u8; 32]);
 
 /// The parts of a request that decide what it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +70,16 @@ pub(crate) struct ApprovalSubject {
 }
 
 impl ApprovalSubject {
-    /// Whether both are the same request, whatever the files contain by now.
-    pub(crate) fn is_same_request(&self, other: &Self) -> bool {
+    /// What an approval of it covers.
+    pub(crate) fn covered(&self) -> Option<CoveredStart> {
+        Some(CoveredStart {
+            request: self.digest()?,
+            files: self.files.clone(),
+        })
+    }
+
+    /// Of everything but the files. None where it cannot be encoded: it equals no other then.
+    pub(crate) fn digest(&self) -> Option<RequestDigest> {
         let Self {
             command,
             cwd,
@@ -62,16 +93,10 @@ impl ApprovalSubject {
             secrets,
             files: _,
         } = self;
-        (command, cwd, set_env, inherit_env)
-            == (
-                &other.command,
-                &other.cwd,
-                &other.set_env,
-                &other.inherit_env,
-            )
-            && (stdin, level, confine, secrets)
-                == (&other.stdin, &other.level, &other.confine, &other.secrets)
-            && (backend, container) == (&other.backend, &other.container)
+        let request = (command, cwd, set_env, inherit_env, stdin);
+        let isolation = (level, backend, container, confine, secrets);
+        let encoded = serde_json::to_vec(&(request, isolation)).ok()?;
+        Some(RequestDigest(Sha256::digest(&encoded).into()))
     }
 }
 

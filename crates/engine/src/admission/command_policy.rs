@@ -243,7 +243,8 @@ pub(crate) fn decide_approval(
                 rule: verdict.rule.clone(),
                 reason: verdict.reason.clone(),
                 command: display.text,
-                subject,
+                covered: subject.covered(),
+                cwd: subject.cwd,
             }),
         },
     }

@@ -11,6 +11,7 @@ use ostler_backend::PinnedFile;
 use ostler_model::{ByteString, Command};
 use ostler_policy::{FileRole, FileWords, file_words};
 use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::program;
@@ -32,7 +33,7 @@ const CHUNK_BYTES: usize = 128 * 1024;
 const EXECUTABLE: u32 = 0o111;
 
 /// The files that a start names, by path.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct NamedFiles {
     files: BTreeMap<PathBuf, NamedFile>,
     /// Whether there were more than are tracked.
@@ -40,7 +41,7 @@ pub(crate) struct NamedFiles {
 }
 
 /// The state of one file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NamedFile {
     /// The resolved path.
     pub(crate) resolved: PathBuf,
@@ -54,14 +55,14 @@ pub(crate) struct NamedFile {
 }
 
 /// When it was last written and changed, in seconds and nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct FileTimes {
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
 /// The identity of its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum FileContent {
     Read([u8; 32]),
     /// Too large or unreadable: identified by its times.

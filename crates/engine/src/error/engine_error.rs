@@ -272,12 +272,15 @@ impl Error {
     /// is over, or that the execution never had.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        match self {
-            Self::Interaction(error) => error.is_retryable(),
-            Self::ControlFailed(ControlError::Ended | ControlError::Unsupported(_)) => false,
-            Self::Freeze { is_over, .. } => !is_over,
-            _ => self.code().info().retryable,
+        if let Self::Interaction(error) = self {
+            return error.is_retryable();
         }
+        let is_over = matches!(
+            self,
+            Self::ControlFailed(ControlError::Ended | ControlError::Unsupported(_))
+                | Self::Freeze { is_over: true, .. }
+        );
+        !is_over && self.code().info().retryable
     }
 
     /// The same error, with the free space appended where the state directory refused a write.

@@ -107,7 +107,7 @@ impl Question {
         Self {
             options: vec!["yes".to_owned(), "no".to_owned()],
             source: QuestionSource::Policy,
-            directory: Some(approval.subject.cwd.as_path().to_owned()),
+            directory: Some(approval.cwd.as_path().to_owned()),
             approval: Some(approval),
             ..Self::new(QuestionKind::Confirmation, message)
         }

@@ -5,6 +5,7 @@ use tokio::time::Instant;
 
 use super::state::{CancelReason, Interaction, InteractionOutcome, InteractionState};
 use super::validate::parse_yes_no;
+use crate::admission::approval::CoveredStart;
 use crate::interaction_id::InteractionId;
 
 /// The same moment on the wall clock and the monotonic clock.
@@ -54,7 +55,22 @@ pub(super) struct AnswerClaim {
     pub(super) fallback: Option<CancelReason>,
 }
 
+/// An interaction that has ended, as a later engine takes it over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EndedInteraction {
+    pub(super) interaction: Interaction,
+    pub(super) outcome: InteractionOutcome,
+    /// Whether its approval was consumed.
+    pub(super) consumed: bool,
+}
+
 impl InteractionRecord {
+    /// The start that a yes approves.
+    pub(super) fn covered(&self) -> Option<&CoveredStart> {
+        let approval = self.interaction.question.approval.as_ref()?;
+        approval.covered.as_ref()
+    }
+
     pub(super) fn is_yes(&self) -> bool {
         match &self.outcome {
             Some(InteractionOutcome::Answered(value)) => parse_yes_no(value) == Some(true),

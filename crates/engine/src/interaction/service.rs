@@ -41,7 +41,7 @@ pub(crate) struct InteractionService {
     next_deadline: watch::Sender<Option<Instant>>,
     /// Whose ledger records the changes; set once the engine is open.
     core: OnceLock<Weak<EngineInner>>,
-    /// What the next engine learns of the open ones.
+    /// What the next engine learns of them.
     store: LedgerCheckpoint,
 }
 
@@ -57,8 +57,8 @@ impl InteractionService {
         }
     }
 
-    /// Records every change in the ledger of this engine from now on, and ends what an earlier one
-    /// that was killed left open.
+    /// Records every change in the ledger of this engine from now on, takes over what had ended under
+    /// an earlier one, and ends what one that was killed left open.
     pub(crate) fn record_in(&self, core: &Arc<EngineInner>) {
         // Called once, by whoever opens the engine.
         drop(self.core.set(Arc::downgrade(core)));
@@ -67,7 +67,14 @@ impl InteractionService {
         };
         let left: StoredInteractions = self.store.read(&reader, *core.ledger_end.borrow());
         if left.last_id > 0 {
-            self.update(|book| book.end_left(now(), left.last_id, left.into_open()));
+            let last_id = left.last_id;
+            let (open, ended) = left.into_parts();
+            self.update(|book| {
+                for one in ended {
+                    book.restore_ended(now(), one);
+                }
+                book.end_left(now(), last_id, open.into_iter());
+            });
         }
     }
 
@@ -80,9 +87,11 @@ impl InteractionService {
         usage: ApprovalUse,
     ) -> ApprovalStatus {
         let approval_id = approval_id.and_then(InteractionId::parse);
-        self.table
-            .lock()
-            .approval_status(Timestamp::now(), owner, subject, approval_id, usage)
+        let mut table = self.table.lock();
+        let status = table.approval_status(Timestamp::now(), owner, subject, approval_id, usage);
+        // Before the start: a consumed approval is none for the next engine.
+        self.record_transitions(&mut table);
+        status
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
@@ -216,8 +225,7 @@ impl InteractionService {
         }
         if let Some(last_id) = table.take_unsaved() {
             let ledger_end = *core.ledger_end.borrow();
-            let open = table.iter().filter(|it| it.is_open());
-            let stored = StoredInteractions::new(last_id, open);
+            let stored = StoredInteractions::new(last_id, &table.by_change());
             self.store.write(ledger_end, stored);
         }
     }

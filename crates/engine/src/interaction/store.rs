@@ -1,6 +1,5 @@
-//! The file of open interactions, by which the next engine ends those of one that was killed.
-
-use std::collections::BTreeMap;
+//! The file of interactions: the next engine ends those that were open, and knows how the last others
+//! ended. Answers that clients still wait for and approvals survive the engine.
 
 use ostler_journal::LedgerEntry;
 use ostler_model::{
@@ -10,12 +9,19 @@ use ostler_model::{
 use serde::{Deserialize, Serialize};
 
 use super::question::Question;
-use super::state::Interaction;
+use super::record::{EndedInteraction, InteractionRecord};
+use super::state::{Interaction, InteractionOutcome};
+use crate::admission::approval::{Approval, CoveredStart};
 use crate::interaction_id::InteractionId;
 use crate::ledger_checkpoint::LedgerFold;
 
 /// The file within the state directory.
 pub(super) const FILE: &str = "interactions.json";
+
+/// The most ended interactions in the file, those that ended last.
+const ENDED_MAX: usize = 64;
+/// The most bytes of them, about.
+const ENDED_BYTES: usize = 256 * 1024;
 
 /// The interactions of an engine, as a later one takes them over.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -23,12 +29,15 @@ pub(super) struct StoredInteractions {
     /// The number of the last one.
     pub(super) last_id: u64,
     /// The open ones.
-    open: Vec<OpenInteraction>,
+    open: Vec<StoredQuestion>,
+    /// Some that have ended, the one that ended last first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ended: Vec<StoredEnd>,
 }
 
-/// An open interaction, as far as a later engine reports it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct OpenInteraction {
+/// An interaction, as far as a later engine reports it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct StoredQuestion {
     id: u64,
     owner: Owner,
     kind: QuestionKind,
@@ -48,7 +57,7 @@ struct OpenInteraction {
     expires_at: Timestamp,
 }
 
-impl From<&Interaction> for OpenInteraction {
+impl From<&Interaction> for StoredQuestion {
     fn from(interaction: &Interaction) -> Self {
         let question = &interaction.question;
         Self {
@@ -68,8 +77,8 @@ impl From<&Interaction> for OpenInteraction {
     }
 }
 
-impl From<OpenInteraction> for Interaction {
-    fn from(open: OpenInteraction) -> Self {
+impl From<StoredQuestion> for Interaction {
+    fn from(open: StoredQuestion) -> Self {
         Self {
             id: InteractionId(open.id),
             owner: open.owner,
@@ -89,19 +98,169 @@ impl From<OpenInteraction> for Interaction {
     }
 }
 
-impl StoredInteractions {
-    pub(super) fn new<'a>(last_id: u64, open: impl Iterator<Item = &'a Interaction>) -> Self {
+/// An interaction that has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct StoredEnd {
+    question: StoredQuestion,
+    state: InteractionState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    approval: Option<StoredApproval>,
+}
+
+/// What a yes approves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct StoredApproval {
+    rule: String,
+    reason: String,
+    command: String,
+    cwd: ByteString,
+    /// Whether it was consumed.
+    consumed: bool,
+    /// The start that it covers, as JSON: some names of files cannot be written so, and such an
+    /// approval is not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    covered: Option<serde_json::Value>,
+}
+
+impl StoredApproval {
+    fn of(approval: &Approval, consumed: bool) -> Self {
+        let covered = approval.covered.as_ref();
         Self {
-            last_id,
-            open: open.map(OpenInteraction::from).collect(),
+            rule: approval.rule.clone(),
+            reason: approval.reason.clone(),
+            command: approval.command.clone(),
+            cwd: approval.cwd.clone(),
+            consumed,
+            covered: covered.and_then(|it| serde_json::to_value(it).ok()),
         }
     }
 
-    /// The open ones, in the order of their ids.
-    pub(super) fn into_open(self) -> impl Iterator<Item = Interaction> {
-        let by_id: BTreeMap<u64, OpenInteraction> =
-            self.open.into_iter().map(|it| (it.id, it)).collect();
-        by_id.into_values().map(Interaction::from)
+    fn restore(self) -> Approval {
+        let covered = self.covered;
+        Approval {
+            rule: self.rule,
+            reason: self.reason,
+            command: self.command,
+            cwd: self.cwd,
+            covered: covered.and_then(|it| serde_json::from_value::<CoveredStart>(it).ok()),
+        }
+    }
+}
+
+impl StoredEnd {
+    /// None for one that is open, and for one about an execution: its answer was typed there.
+    fn of(record: &InteractionRecord) -> Option<Self> {
+        let outcome = record.outcome.as_ref()?;
+        let question = &record.interaction.question;
+        if question.execution.is_some() {
+            return None;
+        }
+        let approval = question.approval.as_ref();
+        Some(Self {
+            question: StoredQuestion::from(&record.interaction),
+            state: record.interaction.state.clone(),
+            answer: answer_of(outcome),
+            approval: approval.map(|it| StoredApproval::of(it, record.consumed)),
+        })
+    }
+
+    /// Its length in bytes, about.
+    fn len(&self) -> usize {
+        let approval = self.approval.as_ref();
+        let files = approval.and_then(|it| it.covered.as_ref());
+        let files = files.map_or(0, |it| it.to_string().len());
+        let options: usize = self.question.options.iter().map(String::len).sum();
+        // The message of an approval has its command.
+        2 * self.question.message.len() + options + files
+    }
+
+    fn restore(self) -> EndedInteraction {
+        let consumed = self.approval.as_ref().is_some_and(|it| it.consumed);
+        let mut interaction = Interaction::from(self.question);
+        interaction.question.approval = self.approval.map(|it| Box::new(it.restore()));
+        EndedInteraction {
+            outcome: outcome_of(&self.state, self.answer),
+            interaction: Interaction {
+                state: self.state,
+                ..interaction
+            },
+            consumed,
+        }
+    }
+}
+
+fn answer_of(outcome: &InteractionOutcome) -> Option<String> {
+    match outcome {
+        InteractionOutcome::Answered(answer) | InteractionOutcome::Default(answer) => {
+            Some(answer.clone())
+        }
+        InteractionOutcome::Cancelled(_) | InteractionOutcome::TimedOut => None,
+    }
+}
+
+fn outcome_of(state: &InteractionState, answer: Option<String>) -> InteractionOutcome {
+    match (state, answer) {
+        (InteractionState::Cancelled { reason }, _) => {
+            InteractionOutcome::Cancelled(reason.clone())
+        }
+        (InteractionState::TimedOut { took_default: true }, Some(answer)) => {
+            InteractionOutcome::Default(answer)
+        }
+        (InteractionState::TimedOut { .. } | InteractionState::Open, _) => {
+            InteractionOutcome::TimedOut
+        }
+        (InteractionState::Answered { .. }, answer) => {
+            InteractionOutcome::Answered(answer.unwrap_or_default())
+        }
+    }
+}
+
+impl StoredInteractions {
+    /// Of these, the one that changed last first.
+    pub(super) fn new(last_id: u64, records: &[&InteractionRecord]) -> Self {
+        let open = records.iter().filter(|it| it.interaction.is_open());
+        let ended = records.iter().filter_map(|it| StoredEnd::of(it));
+        let mut bytes = 0;
+        let fits = |end: &StoredEnd| {
+            bytes += end.len();
+            bytes <= ENDED_BYTES
+        };
+        Self {
+            last_id,
+            open: open
+                .map(|it| StoredQuestion::from(&it.interaction))
+                .collect(),
+            ended: ended.take(ENDED_MAX).take_while(fits).collect(),
+        }
+    }
+
+    /// The open ones in the order of their ids, and those that have ended.
+    pub(super) fn into_parts(mut self) -> (Vec<Interaction>, Vec<EndedInteraction>) {
+        self.open.sort_unstable_by_key(|it| it.id);
+        let open = self.open.into_iter().map(Interaction::from).collect();
+        let ended = self.ended.into_iter().map(StoredEnd::restore).collect();
+        (open, ended)
+    }
+
+    /// The end of an open one, of which the ledger has the answer.
+    fn end(&mut self, id: u64, state: InteractionState, answer: Option<String>) {
+        let Some(index) = self.open.iter().position(|it| it.id == id) else {
+            return;
+        };
+        let question = self.open.remove(index);
+        if question.execution.is_none() {
+            let end = StoredEnd {
+                question,
+                state,
+                answer,
+                // What it covers is in the file alone: it is asked for again.
+                approval: None,
+            };
+            self.ended.insert(0, end);
+            self.ended.truncate(ENDED_MAX);
+        }
     }
 }
 
@@ -114,17 +273,16 @@ impl LedgerFold for StoredInteractions {
             return;
         };
         self.last_id = self.last_id.max(id);
+        let text = |key: &str| entry.detail.get(key).and_then(|it| it.as_str());
         if state != InteractionState::Open {
-            self.open.retain(|it| it.id != id);
-            return;
+            return self.end(id, state, text("answer").map(str::to_owned));
         }
         if self.open.iter().any(|it| it.id == id) {
             return;
         }
-        let text = |key: &str| entry.detail.get(key).and_then(|it| it.as_str());
         let kind = entry.detail.get("kind").cloned();
         let kind = kind.and_then(|it| serde_json::from_value(it).ok());
-        self.open.push(OpenInteraction {
+        self.open.push(StoredQuestion {
             id,
             kind: kind.unwrap_or(QuestionKind::InputRequest),
             // Not in the ledger: one without an execution is a client's or the policy's.
@@ -192,7 +350,102 @@ mod tests {
     /// The number of the last one, and the open ones.
     fn read(dir: &Path, ledger: &LedgerReader, ledger_end: u64) -> (u64, Vec<Interaction>) {
         let stored: StoredInteractions = LedgerCheckpoint::new(dir, FILE).read(ledger, ledger_end);
-        (stored.last_id, stored.into_open().collect())
+        (stored.last_id, stored.into_parts().0)
+    }
+
+    /// As the engine that has these open writes the file.
+    fn write(dir: &Path, ledger_end: u64, last_id: u64, open: &[Interaction]) {
+        let records = open.iter().map(|it| record(it.clone(), None));
+        let records: Vec<InteractionRecord> = records.collect();
+        let records: Vec<&InteractionRecord> = records.iter().collect();
+        let stored = StoredInteractions::new(last_id, &records);
+        LedgerCheckpoint::new(dir, FILE).write(ledger_end, stored);
+    }
+
+    fn record(interaction: Interaction, outcome: Option<InteractionOutcome>) -> InteractionRecord {
+        InteractionRecord {
+            interaction,
+            deadline: tokio::time::Instant::now(),
+            claim: None,
+            outcome,
+            consumed: false,
+            changed: 1,
+        }
+    }
+
+    fn ended(id: u64, outcome: InteractionOutcome) -> InteractionRecord {
+        let at = Timestamp::UNIX_EPOCH;
+        let state = match &outcome {
+            InteractionOutcome::Answered(_) => {
+                let by = Principal::unix(7);
+                InteractionState::Answered { by, at }
+            }
+            InteractionOutcome::Default(_) => InteractionState::TimedOut { took_default: true },
+            InteractionOutcome::TimedOut => InteractionState::TimedOut {
+                took_default: false,
+            },
+            InteractionOutcome::Cancelled(reason) => InteractionState::Cancelled {
+                reason: reason.clone(),
+            },
+        };
+        let interaction = Interaction {
+            id: InteractionId(id),
+            owner: entry(id, InteractionState::Open).by,
+            question: Question::new(QuestionKind::InputRequest, "Well?"),
+            created_at: at,
+            expires_at: at,
+            state,
+        };
+        record(interaction, Some(outcome))
+    }
+
+    #[test]
+    fn ends_are_taken_over_as_they_were() {
+        let outcomes = [
+            InteractionOutcome::Answered("blue".to_owned()),
+            InteractionOutcome::Default("green".to_owned()),
+            InteractionOutcome::TimedOut,
+            InteractionOutcome::Cancelled(CancelReason::Shutdown),
+        ];
+        let records = (1..).zip(outcomes).map(|(id, outcome)| ended(id, outcome));
+        let mut records: Vec<InteractionRecord> = records.collect();
+        records[0].interaction.question.approval = Some(Box::new(Approval {
+            rule: "ask".to_owned(),
+            reason: "to be asked".to_owned(),
+            command: "true".to_owned(),
+            cwd: ByteString::from("/srv"),
+            covered: None,
+        }));
+        records[0].consumed = true;
+        let records: Vec<&InteractionRecord> = records.iter().collect();
+        let json = serde_json::to_string(&StoredInteractions::new(4, &records)).expect("JSON");
+        let read: StoredInteractions = serde_json::from_str(&json).expect("the same");
+        let (open, ended) = read.into_parts();
+        assert!(open.is_empty());
+        for (ended, record) in ended.iter().zip(&records) {
+            assert_eq!(ended.interaction, record.interaction);
+            assert_eq!(Some(&ended.outcome), record.outcome.as_ref());
+            assert_eq!(ended.consumed, record.consumed);
+        }
+        assert_eq!(ended.len(), records.len());
+    }
+
+    #[test]
+    fn the_file_has_the_last_ends_and_no_answer_that_was_typed() {
+        let answer = || InteractionOutcome::Answered("x".repeat(10));
+        let mut records: Vec<InteractionRecord> = (0..200).map(|id| ended(id, answer())).collect();
+        records[3].interaction.question.execution = Some(ExecutionId::mint());
+        for record in &mut records[..5] {
+            record.interaction.question.message = "m".repeat(ENDED_BYTES / 6);
+        }
+        let all: Vec<&InteractionRecord> = records.iter().collect();
+        assert_eq!(
+            StoredInteractions::new(200, &all[5..]).ended.len(),
+            ENDED_MAX
+        );
+        let stored = StoredInteractions::new(200, &all);
+        let ids: Vec<u64> = stored.ended.iter().map(|it| it.question.id).collect();
+        assert_eq!(ids, [0, 1, 2], "256 KiB");
     }
 
     fn ids(open: &[Interaction]) -> Vec<u64> {
@@ -218,8 +471,7 @@ mod tests {
         let (last_id, open) = read(dir, &ledger.reader(), ledger.end());
         assert_eq!((last_id, ids(&open)), (9, vec![7, 8]), "5 is before it");
         assert_eq!(open[1].question.message, "Well?");
-        let store = LedgerCheckpoint::new(dir, FILE);
-        store.write(ledger.end(), StoredInteractions::new(last_id, open.iter()));
+        write(dir, ledger.end(), last_id, &open);
         assert_eq!(read(dir, &ledger.reader(), ledger.end()), (last_id, open));
         fs::remove_file(dir.join(FILE)).expect("removed");
         let (last_id, open) = read(dir, &ledger.reader(), ledger.end());
@@ -233,8 +485,7 @@ mod tests {
         let reader = LedgerReader::open(&dir.join("ledger"));
         fs::write(&path, VERSION_1).expect("written");
         let (last_id, open) = read(dir, &reader, 1);
-        let store = LedgerCheckpoint::new(dir, FILE);
-        store.write(1, StoredInteractions::new(last_id, open.iter()));
+        write(dir, 1, last_id, &open);
         let as_value = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).ok();
         let written = fs::read(&path).expect("there");
         assert_eq!(as_value(&written), as_value(VERSION_1.as_bytes()));

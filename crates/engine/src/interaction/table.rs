@@ -5,7 +5,10 @@
 //! accepts no second answer, and anything else that would end it waits for the result of the
 //! delivery.
 
+mod restore;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 
 use ostler_model::{ExecutionId, Owner, Principal, QuestionSource, Timestamp};
 use tokio::time::Instant;
@@ -42,8 +45,10 @@ pub struct InteractionTable {
     last_id: u64,
     /// Counts the changes of records.
     last_change: u64,
-    /// The last change that the file of open interactions has.
+    /// The last change that the file of interactions has.
     saved_change: u64,
+    /// Whether something else has changed since that the file has.
+    is_unsaved: bool,
     records: BTreeMap<InteractionId, InteractionRecord>,
     /// The number of the last prompt of a living execution that a question was opened for.
     prompts: HashMap<ExecutionId, u32>,
@@ -164,20 +169,19 @@ impl InteractionTable {
         approval_id: Option<InteractionId>,
         usage: ApprovalUse,
     ) -> ApprovalStatus {
+        let Some(request) = subject.digest() else {
+            return ApprovalStatus::None;
+        };
         let theirs = |record: &&mut InteractionRecord| {
-            let question = &record.interaction.question;
             same_session(&record.interaction.owner, owner)
                 && record.interaction.owner.project == owner.project
-                && question
-                    .approval
-                    .as_ref()
-                    .is_some_and(|it| it.subject.is_same_request(subject))
+                && record.covered().is_some_and(|it| it.is_request(&request))
         };
         for record in self.records.values_mut().rev().filter(theirs) {
             let id = record.interaction.id;
-            let approval = record.interaction.question.approval.as_ref();
-            let changed =
-                approval.and_then(|then| subject.files.changed_since(&then.subject.files));
+            let covered = record.covered();
+            let changed = covered.and_then(|then| subject.files.changed_since(&then.files));
+            let changed = changed.map(Path::to_owned);
             match &record.interaction.state {
                 // It belongs to another request.
                 InteractionState::Open if changed.is_some() => {}
@@ -186,8 +190,9 @@ impl InteractionTable {
                     let is_valid = now.as_second().saturating_sub(at.as_second()) <= CONSENT_S;
                     if is_valid && !record.consumed {
                         record.consumed = usage == ApprovalUse::Consume;
+                        self.is_unsaved |= record.consumed;
                         return match changed {
-                            Some(path) => ApprovalStatus::Changed(path.to_owned()),
+                            Some(path) => ApprovalStatus::Changed(path),
                             None => ApprovalStatus::Granted,
                         };
                     }
@@ -397,35 +402,6 @@ impl InteractionTable {
     /// Takes what was opened and has ended since the last call, in that order.
     pub fn take_transitions(&mut self) -> Vec<InteractionTransition> {
         std::mem::take(&mut self.transitions)
-    }
-
-    /// The number of the last interaction, where something has changed since the last call.
-    pub(super) fn take_unsaved(&mut self) -> Option<u64> {
-        let saved = std::mem::replace(&mut self.saved_change, self.last_change);
-        (saved != self.last_change).then_some(self.last_id)
-    }
-
-    /// Takes over what an engine that was killed left open, as ended. Ids continue after its last.
-    pub(super) fn end_left(
-        &mut self,
-        now: ClockSnapshot,
-        last_id: u64,
-        open: impl Iterator<Item = Interaction>,
-    ) {
-        self.last_id = self.last_id.max(last_id);
-        for interaction in open {
-            let id = interaction.id;
-            let record = InteractionRecord {
-                interaction,
-                deadline: now.instant,
-                claim: None,
-                outcome: None,
-                consumed: false,
-                changed: self.last_change,
-            };
-            self.records.insert(id, record);
-            self.end_cancelled(id, CancelReason::EngineKilled);
-        }
     }
 
     fn open_records(&self) -> impl Iterator<Item = &InteractionRecord> {

@@ -9,16 +9,19 @@ pub(super) const fn ms(value: u64) -> Duration {
 /// The interval of scans of a service that is not ready, by its age.
 const WHILE_STARTING: [(Duration, Duration); 4] = [
     (YOUNG, ms(20)),
-    (ms(10_000), ms(50)),
+    (ms(10_000), FIRST_INTERVAL),
     (ms(300_000), ms(250)),
     (Duration::MAX, ms(1_000)),
 ];
+/// The interval until the age of ten seconds: with the scan itself, less than the 50 ms that a server
+/// may wait for until it is known to be ready.
+const FIRST_INTERVAL: Duration = ms(40);
 /// The interval of scans of a ready service.
 const WHILE_READY: Duration = ms(2_000);
 /// The interval for a service without a readiness rule, or of which no port is expected, after its
 /// first minute; before, a longer one.
 const WHILE_RUNNING: [(Duration, Duration); 3] = [
-    (ms(10_000), ms(50)),
+    (ms(10_000), FIRST_INTERVAL),
     (ms(60_000), ms(250)),
     (Duration::MAX, WHILE_READY),
 ];
@@ -84,11 +87,11 @@ mod tests {
         for (pace, at, interval) in [
             (ScanPace::Starting, 0, 20),
             (ScanPace::Starting, 1_999, 20),
-            (ScanPace::Starting, 2_000, 50),
-            (ScanPace::Starting, 9_999, 50),
+            (ScanPace::Starting, 2_000, 40),
+            (ScanPace::Starting, 9_999, 40),
             (ScanPace::Starting, 10_000, 250),
             (ScanPace::Starting, 300_000, 1_000),
-            (ScanPace::Running, 0, 50),
+            (ScanPace::Running, 0, 40),
             (ScanPace::Running, 10_000, 250),
             (ScanPace::Running, 60_000, 2_000),
             (ScanPace::Ready, 0, 2_000),

@@ -392,19 +392,19 @@ fn stop(rng: &mut Rng) -> SupervisorInput {
         },
     };
     let grace = if rng.bool() { GRACE } else { Duration::ZERO };
-    match order {
-        StopReason::Requested { by, reason, .. } if rng.bool() => SupervisorInput::Interrupt {
+    if rng.u64(..4) == 0 {
+        return SupervisorInput::Interrupt {
             order: StopReason::Requested {
-                by,
-                reason,
+                by: Principal::unix(1000),
+                reason: None,
                 force: false,
                 interrupt: true,
             },
             wait: GRACE,
             grace,
-        },
-        order => SupervisorInput::Stop { order, grace },
+        };
     }
+    SupervisorInput::Stop { order, grace }
 }
 
 /// Mostly a plausible next input, sometimes an arbitrary one.

@@ -1,0 +1,64 @@
+//! What the next engine is told of the table, and what this one takes over.
+
+use std::cmp::Reverse;
+
+use super::super::record::{ClockSnapshot, EndedInteraction, InteractionRecord};
+use super::super::state::{CancelReason, Interaction};
+use super::InteractionTable;
+
+impl InteractionTable {
+    /// The number of the last interaction, where something has changed since the last call.
+    pub(in crate::interaction) fn take_unsaved(&mut self) -> Option<u64> {
+        let saved = std::mem::replace(&mut self.saved_change, self.last_change);
+        let is_unsaved = std::mem::take(&mut self.is_unsaved) || saved != self.last_change;
+        is_unsaved.then_some(self.last_id)
+    }
+
+    /// Every interaction with its outcome, the one that changed last first.
+    pub(in crate::interaction) fn by_change(&self) -> Vec<&InteractionRecord> {
+        let mut records: Vec<&InteractionRecord> = self.records.values().collect();
+        records.sort_unstable_by_key(|it| Reverse((it.changed, it.interaction.id)));
+        records
+    }
+
+    /// Takes over what had ended under an earlier engine.
+    pub(in crate::interaction) fn restore_ended(
+        &mut self,
+        now: ClockSnapshot,
+        ended: EndedInteraction,
+    ) {
+        let id = ended.interaction.id;
+        let record = InteractionRecord {
+            interaction: ended.interaction,
+            deadline: now.instant,
+            claim: None,
+            outcome: Some(ended.outcome),
+            consumed: ended.consumed,
+            changed: 0,
+        };
+        self.records.insert(id, record);
+    }
+
+    /// Takes over what an engine that was killed left open, as ended. Ids continue after its last.
+    pub(in crate::interaction) fn end_left(
+        &mut self,
+        now: ClockSnapshot,
+        last_id: u64,
+        open: impl Iterator<Item = Interaction>,
+    ) {
+        self.last_id = self.last_id.max(last_id);
+        for interaction in open {
+            let id = interaction.id;
+            let record = InteractionRecord {
+                interaction,
+                deadline: now.instant,
+                claim: None,
+                outcome: None,
+                consumed: false,
+                changed: self.last_change,
+            };
+            self.records.insert(id, record);
+            self.end_cancelled(id, CancelReason::EngineKilled);
+        }
+    }
+}
