@@ -32,9 +32,27 @@ pub(crate) struct RetentionScheduler {
     removed: AtomicU64,
 }
 
+/// A time in microseconds since the epoch: a [`Timestamp`] in half of its memory, as there are two of
+/// each ended execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct EpochMicros(i64);
+
+impl From<Timestamp> for EpochMicros {
+    fn from(at: Timestamp) -> Self {
+        Self(at.as_microsecond())
+    }
+}
+
+impl From<EpochMicros> for Timestamp {
+    fn from(at: EpochMicros) -> Self {
+        // It was one: it is within the range.
+        Self::from_microsecond(at.0).unwrap_or(Self::MAX)
+    }
+}
+
 #[derive(Debug, Default)]
 struct RetentionInner {
-    due: BTreeSet<(Timestamp, ExecutionId)>,
+    due: BTreeSet<(EpochMicros, ExecutionId)>,
     holdings: HashMap<ExecutionId, EndedUsage>,
     bytes: u64,
     inodes: u64,
@@ -44,16 +62,16 @@ struct RetentionInner {
 #[derive(Debug, Clone, Copy)]
 struct EndedUsage {
     bytes: u64,
-    ended_at: Timestamp,
+    ended_at: EpochMicros,
 }
 
 impl EndedUsage {
-    const fn of_execution(self, id: ExecutionId) -> ExecutionDiskUsage {
+    fn of_execution(self, id: ExecutionId) -> ExecutionDiskUsage {
         ExecutionDiskUsage {
             id,
             bytes: self.bytes,
             inodes: INODES,
-            ended_at: Some(self.ended_at),
+            ended_at: Some(self.ended_at.into()),
         }
     }
 }
@@ -82,14 +100,15 @@ impl RetentionScheduler {
         let retention = info.spec.retention;
         // A time beyond the range of timestamps means never.
         if let Some(due) = retention.and_then(|kept| ended_at.checked_add(kept).ok()) {
-            inner.due.insert((due, entry.id));
-            if inner.due.first() == Some(&(due, entry.id)) {
+            let due = (EpochMicros::from(due), entry.id);
+            inner.due.insert(due);
+            if inner.due.first() == Some(&due) {
                 self.changed.notify_one();
             }
         }
         let holding = EndedUsage {
             bytes: info.output_end + OVERHEAD_BYTES,
-            ended_at,
+            ended_at: ended_at.into(),
         };
         inner.bytes += holding.bytes;
         inner.inodes += INODES;
@@ -115,21 +134,22 @@ impl RetentionScheduler {
         }
         let due = info.state.ended_at.zip(info.spec.retention);
         if let Some(due) = due.and_then(|(ended, kept)| ended.checked_add(kept).ok()) {
-            inner.due.remove(&(due, entry.id));
+            inner.due.remove(&(due.into(), entry.id));
         }
     }
 
     /// The executions to remove now, and when to check again.
     pub(crate) fn plan_removals(&self, now: Timestamp) -> (Vec<ExecutionId>, Option<Duration>) {
         let inner = self.inner.lock();
+        let reached = EpochMicros::from(now);
         let mut expired: Vec<ExecutionId> = inner
             .due
             .iter()
-            .take_while(|(due, _)| *due <= now)
+            .take_while(|(due, _)| *due <= reached)
             .map(|(_, id)| *id)
             .collect();
-        let next = inner.due.iter().find(|(due, _)| *due > now);
-        let mut next = next.map(|(due, _)| *due);
+        let next = inner.due.iter().find(|(due, _)| *due > reached);
+        let mut next = next.map(|(due, _)| Timestamp::from(*due));
         if let Some(policy) = self.policy.filter(|_| self.is_full(&inner)) {
             let usages = inner.holdings.iter();
             let mut holdings: Vec<ExecutionDiskUsage> =

@@ -51,7 +51,10 @@ where
             Err(error) => Err(error),
         };
         if let Err(error) = result {
-            let error = suggest(client, id, error).await;
+            let mut error = suggest(client, id, error).await;
+            if ids.len() > 1 && !error.to_string().contains(id.as_str()) {
+                error = error.with_subject(id);
+            }
             if matches!(error, CommandError::BrokenPipe) {
                 return Err(error);
             }

@@ -72,6 +72,22 @@ fn one_bad_id_does_not_keep_the_others() {
 }
 
 #[test]
+fn of_several_ids_an_error_names_its_own() {
+    let cli = CliEnv::new();
+    let ids = ["true", "false"].map(|command| {
+        let id = cli.background(command);
+        cli.ostler(&["wait", &id]);
+        id
+    });
+    let ran = cli.ostler(&["kill", &ids[0], &ids[1]]);
+    let lines: Vec<&str> = ran.err.lines().collect();
+    assert_eq!(lines.len(), ids.len(), "{}", ran.err);
+    for (line, id) in lines.iter().zip(&ids) {
+        assert!(line.contains(&format!("'{id}': ")), "{line}");
+    }
+}
+
+#[test]
 fn an_id_with_a_slip_is_suggested() {
     let cli = CliEnv::new();
     let id = cli.stdout_of(&["run", "-d", "true"]);
