@@ -1,6 +1,7 @@
 """Shims that a signal stops or kills: what is asked of them is done, and what they recorded is told."""
 
 import os
+import shutil
 import signal
 
 import pytest
@@ -16,9 +17,9 @@ def host(installation):
     return installation
 
 
-def start(host, script="echo up; exec sleep 600"):
+def start(host, script="echo up; exec sleep 600", **fields):
     """A command that prints `up`, and the pid of its shim."""
-    body = {"command": {"shell": {"shell": "sh", "script": script}}, "cwd": str(host.work), "base_env": ENV}
+    body = {"command": {"shell": {"shell": "sh", "script": script}}, "cwd": str(host.work), "base_env": ENV, **fields}
     id_ = host.rest("POST", "/api/v1/executions", body)["id"]
     host.rest("POST", f"/api/v1/executions/{id_}/wait", {"until": "pattern", "pattern": "up", "at_most_ms": 9000})
     return id_, int(procs.status(info(host, id_)["os_pid"], "PPid"))
@@ -69,3 +70,44 @@ def test_what_a_killed_shim_recorded_is_told(host, under_daemon):
     until(lambda: host.rest("GET", f"/api/v1/history/{id_}").get("ended_at"), 20, "its end in the history")
     row = host.rest("GET", f"/api/v1/history/{id_}")
     assert (row["totals"]["output_bytes"], row["totals"]["output_lines"]) == (8, 2), row
+
+
+def test_idle_shims_that_were_stopped_run_the_next_commands(host):
+    host.cli("run", "--", "true")
+    idle = [pid for pid in host.ours() if procs.comm(pid) == "ostler-shim"]
+    assert idle
+    for pid in idle:
+        stop_shim(pid)
+    for _ in range(len(idle) + 1):
+        host.cli("run", "--", "true", timeout=20)
+
+
+def test_no_stopped_shim_is_left_behind_by_a_shutdown(host):
+    host.cli("run", "--", "true")
+    for pid in host.ours():
+        if procs.comm(pid) == "ostler-shim":
+            stop_shim(pid)
+    assert host.shut_down() == []
+
+
+@pytest.mark.limit(60)
+def test_a_timeout_and_input_reach_a_command_whose_shim_was_stopped(host):
+    """The next reading of what it uses, at most ten seconds later, continues the shim."""
+    limited = host.cli("run", "-d", "--timeout", "1s", "--", "sleep", "600").stdout.decode().strip()
+    reader, shim = start(host, "echo up; read -r line; echo got $line", stdin="open")
+    stop_shim(shim)
+    stop_shim(int(procs.status(info(host, limited)["os_pid"], "PPid")))
+    host.rest("POST", f"/api/v1/executions/{reader}/input", b"it\n")
+    for id_, status in ((limited, "terminated"), (reader, "completed")):
+        until(lambda id_=id_: info(host, id_)["status"] != "running", 30, f"the end: {status}")
+
+
+def test_what_runs_on_without_its_directory_is_ended(host):
+    id_, shim = start(host)
+    uuid, command = info(host, id_)["uuid"], info(host, id_)["os_pid"]
+    host.kill_daemon()
+    shutil.rmtree(host.state / "executions" / uuid)
+    host.cli("ps")
+    until(lambda: not procs.alive(command) and not procs.alive(shim), 20, "the end of both")
+    until(lambda: host.rest("GET", f"/api/v1/history/{id_}").get("ended_at"), 20, "its end in the history")
+    assert host.rest("GET", f"/api/v1/history/{id_}")["cause"] == "lost"

@@ -1,5 +1,6 @@
 """Tasks, as the container engine's API names executions."""
 
+import concurrent.futures
 import json
 import sys
 from urllib.parse import quote
@@ -57,6 +58,25 @@ def test_cancel_interrupts_and_says_so(installation, script, code):
     assert again == {**answer, "cancelled": False}
     shown = installation.rest("GET", f"/api/v1/executions/{started['task_id']}")
     assert answer["status"] == "terminated" and shown["stop_reason"] == "cancelled", (answer, shown)
+
+
+CLEANS_UP = "trap 'sleep 1; echo cleaned; exit 9' INT; echo up; while :; do sleep .05; done"
+
+
+def test_a_second_cancel_leaves_the_first_its_time(installation):
+    started = execute(installation, "sh", "-c", CLEANS_UP, interactive=False)
+    installation.rest("POST", f"/api/v1/executions/{started['task_id']}/wait", {"until": "pattern", "pattern": "up", "at_most_ms": 9000})
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        answers = [it.result(30) for it in [pool.submit(task, installation, started, "/cancel") for _ in range(3)]]
+    assert {it["exit_code"] for it in answers} == {9}, answers
+    assert installation.cli("logs", "--raw", started["task_id"]).stdout.endswith(b"cleaned\n")
+
+
+def test_a_cancel_continues_what_is_paused(installation):
+    started = execute(installation, "sh", "-c", CLEANS_UP, interactive=False)
+    installation.rest("POST", f"/api/v1/executions/{started['task_id']}/wait", {"until": "pattern", "pattern": "up", "at_most_ms": 9000})
+    task(installation, started, "/pause")
+    assert task(installation, started, "/cancel")["exit_code"] == 9
 
 
 def test_who_ignores_the_interrupt_is_stopped(installation):

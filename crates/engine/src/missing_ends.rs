@@ -20,7 +20,10 @@ const KILLED_BEFORE: &str = "the engine was killed before the command was starte
 
 /// Writes the missing ends of what an earlier engine left, once everything that runs is recovered.
 /// Those that `is_unreadable` are left alone.
-pub(crate) fn write_missing_ends(core: &EngineInner, is_unreadable: impl Fn(ExecutionId) -> bool) {
+pub(crate) async fn write_missing_ends(
+    core: &EngineInner,
+    is_unreadable: impl Fn(ExecutionId) -> bool,
+) {
     for (id, unfinished) in core.unfinished_executions() {
         if is_unreadable(id) {
             continue;
@@ -30,12 +33,15 @@ pub(crate) fn write_missing_ends(core: &EngineInner, is_unreadable: impl Fn(Exec
                 Some((at, ending, detail)) => (at, (*entry.owner()).clone(), ending, detail),
                 None => continue,
             },
-            None => (
-                Timestamp::now(),
-                unfinished.owner,
-                Termination::without_status(cause_without_directory(unfinished.started)),
-                LedgerDetail::new(),
-            ),
+            None => {
+                // It may run: who removed its directory did not end it.
+                let found = core.backend.recover(id).await;
+                tracing::debug!(%id, ?found, "there is no directory");
+                let cause = cause_without_directory(unfinished.started);
+                let ending = Termination::without_status(cause);
+                let owner = unfinished.owner;
+                (Timestamp::now(), owner, ending, LedgerDetail::new())
+            }
         };
         tracing::warn!(%id, ?ending, "its end was not in the ledger");
         core.write_ledger(&LedgerEntry {

@@ -70,7 +70,7 @@ pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
         let removed = tokio::task::spawn_blocking(move || remove_directory(&dir)).await;
         tracing::info!(%id, ?found, ?removed, "was never started: removed");
     }
-    missing_ends::write_missing_ends(core, |id| left_alone.contains(&id));
+    missing_ends::write_missing_ends(core, |id| left_alone.contains(&id)).await;
     let inner = Arc::clone(core);
     let summarize = move || {
         inner.registry.on_loaded(|| !inner.closing.is_cancelled());

@@ -138,6 +138,7 @@ impl LocalBackend {
         let (message, file) = start_message(plan)?;
         for _ in 0..SHIMS_TRIED {
             let connection = self.shims.acquire().await?;
+            connection.continue_after_idleness();
             let (sender, reports) = mpsc::channel(EVENTS_MAX);
             connection.start_attempt(ActiveAttempt {
                 id,

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ostler_backend::{
     BoxFuture, COMMAND_TIMEOUT_MS, ControlCommand, ControlError, ProcessControl, ProcessEvent,
@@ -26,6 +26,9 @@ use crate::proto::{ShimRequest, decode, encode};
 /// How many events are queued for an engine; then the shim blocks with the next ones.
 pub(super) const EVENTS_MAX: usize = 64;
 
+/// How long a shim is idle before a start looks whether a signal has stopped it.
+const IDLE_UNCHECKED: Duration = Duration::from_millis(20);
+
 /// The attempt a shim runs.
 #[derive(Debug)]
 pub(super) struct ActiveAttempt {
@@ -43,6 +46,8 @@ pub(super) struct ShimConnection {
     /// Its pid; none where it is a thread, or was found by its control socket.
     pub(super) pid: Option<u32>,
     active: Mutex<Option<ActiveAttempt>>,
+    /// Since when it is idle.
+    idle_since: Mutex<Instant>,
 }
 
 /// The result of receiving a packet.
@@ -65,7 +70,29 @@ impl ShimConnection {
             socket: async_fd::register(socket, Interest::READABLE)?,
             pid,
             active: Mutex::new(None),
+            idle_since: Mutex::new(Instant::now()),
         })
+    }
+
+    /// It accepts the next plan.
+    pub(super) fn mark_idle(&self) {
+        *self.idle_since.lock() = Instant::now();
+    }
+
+    /// Continues it where a signal stopped it while it was idle. Looked at only after a while: a start
+    /// right after an end is not to pay for it.
+    pub(super) fn continue_after_idleness(&self) {
+        let idle = self.idle_since.lock().elapsed();
+        if let (Some(pid), true) = (self.pid, idle >= IDLE_UNCHECKED) {
+            continue_if_stopped(pid);
+        }
+    }
+
+    /// Continues it where a signal has stopped it.
+    pub(super) fn continue_if_stopped(&self) {
+        if let Some(pid) = self.pid {
+            continue_if_stopped(pid);
+        }
     }
 
     /// Makes this attempt the one whose events are received.
@@ -255,11 +282,14 @@ impl AttemptControl {
 /// Whether a stopped shim is continued for a command.
 const fn must_act(command: &ControlCommand) -> bool {
     match command {
-        ControlCommand::Stop { .. } | ControlCommand::Signal(_) | ControlCommand::Freeze(_) => true,
+        ControlCommand::Stop { .. }
+        | ControlCommand::Signal(_)
+        | ControlCommand::Freeze(_)
+        | ControlCommand::CloseInput
+        | ControlCommand::Resize(_) => true,
+        // Often sent: a stopped shim is found with the next reading of what its tree uses.
         ControlCommand::Input(_)
         | ControlCommand::InputOnce { .. }
-        | ControlCommand::CloseInput
-        | ControlCommand::Resize(_)
         | ControlCommand::Watch(_)
         | ControlCommand::Retain(_) => false,
     }

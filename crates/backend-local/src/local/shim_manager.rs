@@ -220,6 +220,8 @@ impl ShimManager {
     pub(super) fn shut_idle(&self) {
         for shim in self.pool.drain_idle() {
             shim.shutdown();
+            // A stopped one would never notice.
+            shim.continue_if_stopped();
         }
     }
 
@@ -391,6 +393,7 @@ impl ShimManager {
                             shims.process_trees.forget(id);
                         }
                         shims.pool.release();
+                        shim.mark_idle();
                         shims.offer(Arc::clone(&shim));
                     }
                     ReceiveOutcome::Closed => break,

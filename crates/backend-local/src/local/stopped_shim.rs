@@ -9,12 +9,15 @@ pub(super) fn continue_if_stopped(shim_pid: u32) {
     let Ok(pid) = i32::try_from(shim_pid) else {
         return;
     };
-    // Opened first: what is read then belongs to this process, or to none that is signalled.
+    let is_stopped = || proc::stat(pid).is_some_and(|stat| stat.is_stopped());
+    if !is_stopped() {
+        return;
+    }
     let Ok(pidfd) = pidfd::open(shim_pid) else {
         return;
     };
-    let is_stopped = proc::stat(pid).is_some_and(|stat| stat.is_stopped());
-    if is_stopped && proc::has_role(pid) {
+    // Read again: what was read before may be of a process that had its pid.
+    if is_stopped() && proc::has_role(pid) {
         let signal = rustix::process::Signal::CONT;
         let continued = rustix::process::pidfd_send_signal(&pidfd, signal);
         tracing::warn!(

@@ -72,7 +72,7 @@ pub(super) struct LiveProcess {
 
 impl TreeInfo {
     /// The OS pid of its shim.
-    fn shim_pid(&self) -> i32 {
+    pub(super) fn shim_pid(&self) -> i32 {
         i32::try_from(self.shim.shim_pid).unwrap_or(0)
     }
 

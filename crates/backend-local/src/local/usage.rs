@@ -9,6 +9,7 @@ use ostler_model::{ExecutionId, Timestamp};
 use ostler_sys::process_stat::ProcessStat;
 
 use super::shim_manager::ShimManager;
+use super::stopped_shim::continue_if_stopped;
 use crate::sys::netns;
 use crate::sys::proc::{self, ProcessWalk};
 
@@ -32,6 +33,8 @@ pub(super) async fn read(
 
 fn read_one(shims: &ShimManager, id: ExecutionId, walk: &ProcessWalk) -> Option<UsageReading> {
     let tree = shims.process_trees.info(id)?;
+    // Its timeouts, and input that is on its way, wait for it.
+    continue_if_stopped(tree.shim_pid().unsigned_abs());
     let processes = shims.process_trees.processes(&tree, id, walk);
     let living = || processes.iter().filter(|(_, stat)| stat.is_alive());
     let leader = living().next()?.0;

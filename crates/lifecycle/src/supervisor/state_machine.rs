@@ -331,10 +331,16 @@ impl Supervisor {
     /// Where the kill escalation has not begun, SIGINT comes before it.
     fn on_interrupt(&mut self, now: Timestamp, order: StopReason, wait: Duration, grace: Duration) {
         let is_running = self.stage == AttemptStage::Live { grace: None };
+        if is_running && self.interrupt_grace.is_some() {
+            // The first one has its time.
+            return;
+        }
         if !is_running || self.state.stopping.is_some() {
             return self.on_stop(now, order, grace);
         }
         self.record(now, Event::Stopping { order });
+        // Who is frozen cannot end by itself.
+        self.on_freeze(false);
         self.interrupt_grace = Some(grace);
         let interrupt = ControlCommand::Signal(Signal::INT);
         self.effects.push(SupervisorEffect::Send(interrupt));

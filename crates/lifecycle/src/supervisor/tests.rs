@@ -271,6 +271,17 @@ fn an_interrupt_is_a_stop_however_the_command_ends_and_escalates_once() {
     let stop = SupervisorEffect::Send(ControlCommand::Stop { grace: GRACE });
     assert_eq!(supervisor.handle(at(9), elapsed()), [stop]);
     assert_eq!(supervisor.handle(at(10), elapsed()), []);
+    // A second one leaves the first one its time.
+    let mut supervisor = first_start(FINITE);
+    supervisor.handle(at(5), interrupt());
+    assert_eq!(supervisor.handle(at(6), interrupt()), []);
+    // Who is paused goes on.
+    let mut supervisor = first_start(FINITE);
+    let (frozen, by) = (true, Principal::unix(0));
+    supervisor.handle(at(4), SupervisorInput::Frozen { frozen, by });
+    let effects = supervisor.handle(at(5), interrupt());
+    let thaw = SupervisorEffect::Send(ControlCommand::Freeze(false));
+    assert_eq!(effects[1], thaw);
     // A stop that comes meanwhile takes its place.
     let mut supervisor = first_start(FINITE);
     supervisor.handle(at(5), interrupt());
