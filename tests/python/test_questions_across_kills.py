@@ -1,11 +1,12 @@
 """Questions that are open when the daemon is killed: the next one ends each, once, and says so to whoever answers."""
 
 import json
+import subprocess
 
 import pytest
 
 from harness import until
-from harness.installation import ProblemError
+from harness.installation import ProblemError, is_root
 
 ENV = [["PATH", "/usr/bin:/bin"]]
 GONE = {"status": "cancelled", "reason": {"kind": "engine_killed"}}
@@ -167,32 +168,82 @@ not_match = ["true"]
 """
 
 
-@pytest.mark.parametrize("restart", [killed, shut_down])
-def test_an_approval_holds_once_under_the_next_daemon(installation, restart):
-    host = installation
+@pytest.fixture
+def asking(installation):
+    """A daemon that asks before each `touch`."""
+    return with_policy(installation)
+
+
+def with_policy(host):
     config = host.dir / "config" / "ostler"
-    config.mkdir(exist_ok=True)
+    config.mkdir(parents=True, exist_ok=True)
     (config / "policy.toml").write_text(RULES)
     host.give(config)
     host.cli("ps")
+    return host
 
-    def start(name):
-        body = {"command": {"argv": {"program": "touch", "args": [name]}}, "cwd": str(host.work), "base_env": ENV}
-        return host.rest("POST", "/api/v1/executions", body, session="agent")
 
-    def asked(name):
-        with pytest.raises(ProblemError) as problem:
-            start(name)
-        assert problem.value.status == 403, problem.value
-        return problem.value.problem["approval"]
+def touch(host, name, session="agent"):
+    body = {"command": {"argv": {"program": "touch", "args": [name]}}, "cwd": str(host.work), "base_env": ENV}
+    return host.rest("POST", "/api/v1/executions", body, session=session)
 
-    one, other = asked("one"), asked("other")
-    for id_, value in ((one, "yes"), (other, "no")):
-        host.rest("POST", f"/api/v1/interactions/{id_}/answer", {"value": value})
-    restart(host)
-    assert start("one")["id"]
-    assert asked("other") not in (one, other), "a no is no approval"
-    again = asked("one")
+
+def asked(host, name):
+    with pytest.raises(ProblemError) as problem:
+        touch(host, name)
+    assert problem.value.status == 403, problem.value
+    return problem.value.problem["approval"]
+
+
+def approve(host, id_, value="yes"):
+    host.rest("POST", f"/api/v1/interactions/{id_}/answer", {"value": value})
+
+
+@pytest.mark.parametrize("restart", [killed, shut_down])
+def test_an_approval_holds_once_under_the_next_daemon(asking, restart):
+    one, other = asked(asking, "one"), asked(asking, "other")
+    approve(asking, one)
+    approve(asking, other, "no")
+    restart(asking)
+    assert touch(asking, "one")["id"]
+    assert asked(asking, "other") not in (one, other), "a no is no approval"
+    again = asked(asking, "one")
     assert again != one, "it was for one start"
-    restart(host)
-    assert asked("one") not in (one, again), "also under the next daemon"
+    restart(asking)
+    assert asked(asking, "one") not in (one, again), "also under the next daemon"
+
+
+@pytest.mark.parametrize("restart", [killed, shut_down])
+def test_many_other_questions_displace_no_approval_and_no_answer(asking, restart):
+    approve(asking, asked(asking, "one"))
+    answered = opened(asking)["id"]
+    approve(asking, answered, "blue")
+    for session in ("a", "b", "c"):
+        for number in range(30):
+            asking.rest("POST", "/api/v1/interactions", {"kind": "input_request", "message": f"{number}?"}, session=session)
+    for number in range(70):
+        question = asking.rest("POST", "/api/v1/interactions", {"kind": "input_request", "message": "m" * 4000}, session="d")["id"]
+        asking.rest("POST", f"/api/v1/interactions/{question}/answer", {"value": "x"}, session="d")
+    for _ in range(2):
+        restart(asking)
+        assert asking.rest("GET", f"/api/v1/interactions/{answered}")["end"]["answer"] == "blue"
+    assert touch(asking, "one")["id"]
+
+
+@pytest.mark.skipif(not is_root(), reason="mounts")
+def test_a_start_whose_approval_cannot_be_marked_as_used_is_refused(asking):
+    """Otherwise the next daemon would start it again."""
+    approve(asking, asked(asking, "one"))
+    path = asking.state / "interactions.json"
+    # Nothing can be renamed over the place of a mount.
+    subprocess.run(["mount", "--bind", path, path], check=True)
+    try:
+        with pytest.raises(ProblemError) as problem:
+            touch(asking, "one")
+        assert problem.value.code == "storage_error" and not (asking.work / "one").exists()
+    finally:
+        subprocess.run(["umount", path], check=True)
+    ended = touch(asking, "one")["id"]
+    asking.rest("POST", f"/api/v1/executions/{ended}/wait", {"until": "exit", "at_most_ms": 9000})
+    killed(asking)
+    asked(asking, "one")

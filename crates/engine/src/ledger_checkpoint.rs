@@ -5,7 +5,7 @@
 //! whole ledger is never read.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
@@ -47,21 +47,30 @@ impl LedgerCheckpoint {
         }
     }
 
-    /// Replaces the file. Not synced: a power failure may leave an earlier one, whose position in the
-    /// ledger is earlier, too. What cannot be written is not lost: the ledger has it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// As [`LedgerCheckpoint::try_write`], for a state that is in the ledger alone already: what cannot
+    /// be written is not lost.
     pub(crate) fn write(&self, ledger_end: u64, state: impl Serialize) {
+        if let Err(error) = self.try_write(ledger_end, state) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot be written");
+        }
+    }
+
+    /// Replaces the file. Not synced: a power failure may leave an earlier one, whose position in the
+    /// ledger is earlier, too.
+    ///
+    /// # Errors
+    /// Where the file cannot be replaced, the earlier one is still there.
+    pub(crate) fn try_write(&self, ledger_end: u64, state: impl Serialize) -> io::Result<()> {
         let file = CheckpointFile {
             version: VERSION,
             ledger_end,
             state,
         };
-        if let Err(error) = self.replace(&file) {
-            tracing::warn!(path = %self.path.display(), %error, "cannot be written");
-        }
-    }
-
-    fn replace(&self, file: &impl Serialize) -> std::io::Result<()> {
-        let bytes = serde_json::to_vec(file)?;
+        let bytes = serde_json::to_vec(&file)?;
         let mut new = AtomicFile::create(&self.path, PRIVATE_MODE)?;
         new.write_all(&bytes)?;
         new.commit()
@@ -69,10 +78,11 @@ impl LedgerCheckpoint {
 
     /// What the last engine left: the file, and what the ledger has since.
     pub(crate) fn read<T: LedgerFold>(&self, ledger: &LedgerReader, ledger_end: u64) -> T {
-        let (mut state, position) = self
-            .read_file()
-            .unwrap_or_else(|| (T::default(), ledger_end.saturating_sub(LEDGER_TAIL)));
-        let mut next = LedgerCursor(position.min(ledger_end));
+        let (mut state, position) = self.read_file().unwrap_or_default();
+        let tail = ledger_end.saturating_sub(LEDGER_TAIL);
+        // A position beyond the end is that of another ledger.
+        let position = position.filter(|it| *it <= ledger_end).unwrap_or(tail);
+        let mut next = LedgerCursor(position);
         loop {
             match ledger.read(next, LEDGER_PAGE) {
                 Ok((records, _)) if records.is_empty() => return state,
@@ -88,10 +98,10 @@ impl LedgerCheckpoint {
         }
     }
 
-    fn read_file<T: LedgerFold>(&self) -> Option<(T, u64)> {
+    fn read_file<T: LedgerFold>(&self) -> Option<(T, Option<u64>)> {
         let bytes = fs::read(&self.path).ok()?;
         match serde_json::from_slice::<CheckpointFile<T>>(&bytes) {
-            Ok(file) if file.version <= VERSION => Some((file.state, file.ledger_end)),
+            Ok(file) if file.version <= VERSION => Some((file.state, Some(file.ledger_end))),
             Ok(file) => {
                 tracing::warn!(path = %self.path.display(), version = file.version, "newer: ignored");
                 None

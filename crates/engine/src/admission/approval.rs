@@ -112,8 +112,15 @@ pub(crate) enum ApprovalUse {
 /// The status of the approval of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ApprovalStatus {
-    /// A person approved it, and this was the one start it is valid for.
-    Granted,
+    /// A person approved it by this answer, and this was the one start it is valid for.
+    Granted(InteractionId),
+    /// A person approved it, and that it is consumed cannot be written.
+    NotWritten {
+        /// The file.
+        path: PathBuf,
+        /// The cause, for people.
+        problem: String,
+    },
     /// A person approved it, and this file has changed since.
     Changed(PathBuf),
     /// A question is open and not answered.

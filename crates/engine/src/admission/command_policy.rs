@@ -225,7 +225,12 @@ pub(crate) fn decide_approval(
         })
     };
     match status {
-        ApprovalStatus::Granted => ApprovalDecision::Start,
+        ApprovalStatus::Granted(_) => ApprovalDecision::Start,
+        ApprovalStatus::NotWritten { path, problem } => ApprovalDecision::Refuse(Error::Storage {
+            what: "cannot write",
+            path,
+            source: std::io::Error::other(problem),
+        }),
         ApprovalStatus::Changed(path) => denied(format!(
             "{} changed after a person agreed to it; what is there now was not started: ask again",
             path.display()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -70,7 +71,7 @@ impl InteractionService {
             let last_id = left.last_id;
             let (open, ended) = left.into_parts();
             self.update(|book| {
-                for one in ended {
+                for one in ended.into_iter().rev() {
                     book.restore_ended(now(), one);
                 }
                 book.end_left(now(), last_id, open.into_iter());
@@ -89,9 +90,17 @@ impl InteractionService {
         let approval_id = approval_id.and_then(InteractionId::parse);
         let mut table = self.table.lock();
         let status = table.approval_status(Timestamp::now(), owner, subject, approval_id, usage);
-        // Before the start: a consumed approval is none for the next engine.
-        self.record_transitions(&mut table);
-        status
+        // Before the start: for the next engine, a consumed approval is none.
+        match (self.record_transitions(&mut table), status) {
+            (Err(error), ApprovalStatus::Granted(id)) if usage == ApprovalUse::Consume => {
+                table.release_approval(id);
+                ApprovalStatus::NotWritten {
+                    path: self.store.path().to_owned(),
+                    problem: error.to_string(),
+                }
+            }
+            (Ok(()) | Err(_), status) => status,
+        }
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
@@ -200,8 +209,8 @@ impl InteractionService {
         let (result, next) = {
             let mut table = self.table.lock();
             let result = decide(&mut table);
-            // Under the lock: entries are in the order of the changes.
-            self.record_transitions(&mut table);
+            // Under the lock: entries are in the order of the changes. The ledger has them.
+            let _logged = self.record_transitions(&mut table).is_err();
             (result, table.next_deadline())
         };
         self.changes.send_modify(|count| *count += 1);
@@ -215,10 +224,12 @@ impl InteractionService {
 }
 
 impl InteractionService {
-    fn record_transitions(&self, table: &mut InteractionTable) {
+    /// Writes what has changed to the ledger and to the file. A file that cannot be written is
+    /// written with the next change.
+    fn record_transitions(&self, table: &mut InteractionTable) -> io::Result<()> {
         let transitions = table.take_transitions();
         let Some(core) = self.core.get().and_then(Weak::upgrade) else {
-            return;
+            return Ok(());
         };
         for transition in transitions {
             core.write_ledger(&transition.ledger_entry(Timestamp::now()));
@@ -226,8 +237,16 @@ impl InteractionService {
         if let Some(last_id) = table.take_unsaved() {
             let ledger_end = *core.ledger_end.borrow();
             let stored = StoredInteractions::new(last_id, &table.by_change());
-            self.store.write(ledger_end, stored);
+            return self
+                .store
+                .try_write(ledger_end, stored)
+                .inspect_err(|error| {
+                    let path = self.store.path().display();
+                    tracing::warn!(%path, %error, "cannot be written now");
+                    table.mark_unsaved();
+                });
         }
+        Ok(())
     }
 }
 
@@ -311,6 +330,8 @@ impl InteractionService {
             }
         }
         self.cancel_where(|_| true, &CancelReason::Shutdown);
+        // What a full disk refused before.
+        let _logged = self.record_transitions(&mut self.table.lock()).is_err();
     }
 
     /// Checks what [`InteractionService::open`] does not: the default, and the workspace.

@@ -1,10 +1,12 @@
 //! The file of interactions: the next engine ends those that were open, and knows how the last others
 //! ended. Answers that clients still wait for and approvals survive the engine.
 
+use std::collections::HashMap;
+
 use ostler_journal::LedgerEntry;
 use ostler_model::{
-    ByteString, Event, ExecutionId, InteractionState, Owner, QuestionKind, QuestionSource,
-    Timestamp,
+    ByteString, Event, ExecutionId, InteractionState, Owner, Principal, QuestionKind,
+    QuestionSource, SessionName, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,10 +20,15 @@ use crate::ledger_checkpoint::LedgerFold;
 /// The file within the state directory.
 pub(super) const FILE: &str = "interactions.json";
 
-/// The most ended interactions in the file, those that ended last.
-const ENDED_MAX: usize = 64;
+/// The most ended interactions in the file: approvals that hold at first, then answers, then others,
+/// of each those that ended last.
+const ENDED_MAX: usize = 256;
 /// The most bytes of them, about.
-const ENDED_BYTES: usize = 256 * 1024;
+const ENDED_BYTES: usize = 512 * 1024;
+/// The most of one session, approvals that hold apart.
+const ENDED_OF_SESSION_MAX: usize = 64;
+/// The most bytes of one session, approvals that hold apart.
+const ENDED_OF_SESSION_BYTES: usize = 64 * 1024;
 
 /// The interactions of an engine, as a later one takes them over.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -109,6 +116,15 @@ struct StoredEnd {
     approval: Option<StoredApproval>,
 }
 
+/// What is kept longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum EndPriority {
+    /// An answer about an approval that is not consumed.
+    Approval,
+    Answer,
+    Other,
+}
+
 /// What a yes approves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct StoredApproval {
@@ -166,6 +182,18 @@ impl StoredEnd {
         })
     }
 
+    fn priority(&self) -> EndPriority {
+        let approval = self.approval.as_ref();
+        let holds = approval.is_some_and(|it| !it.consumed && it.covered.is_some());
+        match &self.state {
+            InteractionState::Answered { .. } if holds => EndPriority::Approval,
+            InteractionState::Answered { .. } => EndPriority::Answer,
+            InteractionState::Open
+            | InteractionState::Cancelled { .. }
+            | InteractionState::TimedOut { .. } => EndPriority::Other,
+        }
+    }
+
     /// Its length in bytes, about.
     fn len(&self) -> usize {
         let approval = self.approval.as_ref();
@@ -188,6 +216,55 @@ impl StoredEnd {
             },
             consumed,
         }
+    }
+}
+
+/// What is kept of a number of ends, in their order.
+fn select(ends: Vec<StoredEnd>) -> Vec<StoredEnd> {
+    let mut by_priority: Vec<(EndPriority, usize)> = (0..)
+        .zip(&ends)
+        .map(|(at, end)| (end.priority(), at))
+        .collect();
+    by_priority.sort_unstable();
+    let mut room = Room::default();
+    let mut kept = vec![false; ends.len()];
+    for (priority, at) in by_priority {
+        kept[at] = room.take(priority, &ends[at]);
+    }
+    let pairs = ends.into_iter().zip(kept);
+    pairs
+        .filter_map(|(end, kept)| kept.then_some(end))
+        .collect()
+}
+
+/// What the file has of ends so far.
+#[derive(Default)]
+struct Room {
+    count: usize,
+    bytes: usize,
+    sessions: HashMap<(Principal, Option<SessionName>), (usize, usize)>,
+}
+
+impl Room {
+    /// Whether there is room for one more.
+    fn take(&mut self, priority: EndPriority, end: &StoredEnd) -> bool {
+        let len = end.len();
+        let owner = &end.question.owner;
+        let key = (owner.principal.clone(), owner.session.clone());
+        let of_session = self.sessions.entry(key).or_default();
+        let (count, bytes) = (of_session.0 + 1, of_session.1 + len);
+        let fits_session = count <= ENDED_OF_SESSION_MAX && bytes <= ENDED_OF_SESSION_BYTES;
+        let is_approval = priority == EndPriority::Approval;
+        let fits = self.count < ENDED_MAX && self.bytes + len <= ENDED_BYTES;
+        if !fits || !(is_approval || fits_session) {
+            return false;
+        }
+        if !is_approval {
+            *of_session = (count, bytes);
+        }
+        self.count += 1;
+        self.bytes += len;
+        true
     }
 }
 
@@ -221,18 +298,12 @@ impl StoredInteractions {
     /// Of these, the one that changed last first.
     pub(super) fn new(last_id: u64, records: &[&InteractionRecord]) -> Self {
         let open = records.iter().filter(|it| it.interaction.is_open());
-        let ended = records.iter().filter_map(|it| StoredEnd::of(it));
-        let mut bytes = 0;
-        let fits = |end: &StoredEnd| {
-            bytes += end.len();
-            bytes <= ENDED_BYTES
-        };
+        let open = open.map(|it| StoredQuestion::from(&it.interaction));
+        let ends = records.iter().filter_map(|it| StoredEnd::of(it));
         Self {
             last_id,
-            open: open
-                .map(|it| StoredQuestion::from(&it.interaction))
-                .collect(),
-            ended: ended.take(ENDED_MAX).take_while(fits).collect(),
+            open: open.collect(),
+            ended: select(ends.collect()),
         }
     }
 
@@ -259,7 +330,7 @@ impl StoredInteractions {
                 approval: None,
             };
             self.ended.insert(0, end);
-            self.ended.truncate(ENDED_MAX);
+            self.ended = select(std::mem::take(&mut self.ended));
         }
     }
 }
@@ -399,6 +470,19 @@ mod tests {
         record(interaction, Some(outcome))
     }
 
+    fn approval(command: ostler_model::Command) -> Approval {
+        let request = crate::StartRequest::new(command, "/srv");
+        let files = crate::admission::named_files::NamedFiles::default();
+        let subject = crate::admission::command_policy::approval_subject(request, files);
+        Approval {
+            rule: "ask".to_owned(),
+            reason: "to be asked".to_owned(),
+            command: "true".to_owned(),
+            covered: subject.covered(),
+            cwd: subject.cwd,
+        }
+    }
+
     #[test]
     fn ends_are_taken_over_as_they_were() {
         let outcomes = [
@@ -409,13 +493,11 @@ mod tests {
         ];
         let records = (1..).zip(outcomes).map(|(id, outcome)| ended(id, outcome));
         let mut records: Vec<InteractionRecord> = records.collect();
-        records[0].interaction.question.approval = Some(Box::new(Approval {
-            rule: "ask".to_owned(),
-            reason: "to be asked".to_owned(),
-            command: "true".to_owned(),
-            cwd: ByteString::from("/srv"),
-            covered: None,
-        }));
+        let command = ostler_model::Command::Argv {
+            program: "true".into(),
+            args: Vec::new(),
+        };
+        records[0].interaction.question.approval = Some(Box::new(approval(command)));
         records[0].consumed = true;
         let records: Vec<&InteractionRecord> = records.iter().collect();
         let json = serde_json::to_string(&StoredInteractions::new(4, &records)).expect("JSON");
@@ -433,19 +515,43 @@ mod tests {
     #[test]
     fn the_file_has_the_last_ends_and_no_answer_that_was_typed() {
         let answer = || InteractionOutcome::Answered("x".repeat(10));
-        let mut records: Vec<InteractionRecord> = (0..200).map(|id| ended(id, answer())).collect();
-        records[3].interaction.question.execution = Some(ExecutionId::mint());
-        for record in &mut records[..5] {
-            record.interaction.question.message = "m".repeat(ENDED_BYTES / 6);
+        let gone = || InteractionOutcome::Cancelled(CancelReason::Shutdown);
+        let ids = |records: &[InteractionRecord]| -> Vec<u64> {
+            let all: Vec<&InteractionRecord> = records.iter().collect();
+            let stored = StoredInteractions::new(999, &all);
+            stored.ended.iter().map(|it| it.question.id).collect()
+        };
+        // The newest first: what a shutdown cancelled does not displace answers.
+        let mut records: Vec<InteractionRecord> = (0..80).map(|id| ended(id, gone())).collect();
+        records.extend((100..150).map(|id| ended(id, answer())));
+        records[90].interaction.question.execution = Some(ExecutionId::mint());
+        let kept = ids(&records);
+        assert_eq!(kept.len(), ENDED_OF_SESSION_MAX);
+        assert_eq!(kept.iter().filter(|id| **id >= 100).count(), 49, "{kept:?}");
+        assert_eq!(kept[..15], (0..15).collect::<Vec<u64>>()[..]);
+        // One that is too large does not displace what is older, and an approval is displaced by
+        // nothing of its session.
+        records[80].interaction.question.message = "m".repeat(ENDED_OF_SESSION_BYTES);
+        let kept = ids(&records);
+        assert!(!kept.contains(&100) && kept.contains(&149), "{kept:?}");
+        let mut approved = ended(500, answer());
+        let subject = ostler_model::Command::Argv {
+            program: "true".into(),
+            args: Vec::new(),
+        };
+        approved.interaction.question.approval = Some(Box::new(approval(subject)));
+        approved.interaction.question.message = "m".repeat(ENDED_OF_SESSION_BYTES);
+        records.push(approved);
+        assert_eq!(ids(&records).last(), Some(&500));
+        if let Some(approved) = records.last_mut() {
+            approved.consumed = true;
         }
-        let all: Vec<&InteractionRecord> = records.iter().collect();
-        assert_eq!(
-            StoredInteractions::new(200, &all[5..]).ended.len(),
-            ENDED_MAX
-        );
-        let stored = StoredInteractions::new(200, &all);
-        let ids: Vec<u64> = stored.ended.iter().map(|it| it.question.id).collect();
-        assert_eq!(ids, [0, 1, 2], "256 KiB");
+        assert_ne!(ids(&records).last(), Some(&500), "consumed");
+        // Another session has room of its own.
+        let mut other = ended(600, answer());
+        other.interaction.owner.session = Some(SessionName("other".to_owned()));
+        records.push(other);
+        assert_eq!(ids(&records).last(), Some(&600));
     }
 
     fn ids(open: &[Interaction]) -> Vec<u64> {

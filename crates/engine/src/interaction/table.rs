@@ -193,7 +193,7 @@ impl InteractionTable {
                         self.is_unsaved |= record.consumed;
                         return match changed {
                             Some(path) => ApprovalStatus::Changed(path),
-                            None => ApprovalStatus::Granted,
+                            None => ApprovalStatus::Granted(id),
                         };
                     }
                 }

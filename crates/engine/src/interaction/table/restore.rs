@@ -5,6 +5,10 @@ use std::cmp::Reverse;
 use super::super::record::{ClockSnapshot, EndedInteraction, InteractionRecord};
 use super::super::state::{CancelReason, Interaction};
 use super::InteractionTable;
+use crate::interaction_id::InteractionId;
+
+/// The highest number that is taken over: a damaged file must not use up the numbers.
+const LAST_ID_MAX: u64 = u64::MAX / 2;
 
 impl InteractionTable {
     /// The number of the last interaction, where something has changed since the last call.
@@ -14,6 +18,18 @@ impl InteractionTable {
         is_unsaved.then_some(self.last_id)
     }
 
+    /// The file could not be written: it is tried again with the next change.
+    pub(in crate::interaction) fn mark_unsaved(&mut self) {
+        self.is_unsaved = true;
+    }
+
+    /// The start that an approval was consumed for is refused.
+    pub(in crate::interaction) fn release_approval(&mut self, id: InteractionId) {
+        if let Some(record) = self.records.get_mut(&id) {
+            record.consumed = false;
+        }
+    }
+
     /// Every interaction with its outcome, the one that changed last first.
     pub(in crate::interaction) fn by_change(&self) -> Vec<&InteractionRecord> {
         let mut records: Vec<&InteractionRecord> = self.records.values().collect();
@@ -21,12 +37,13 @@ impl InteractionTable {
         records
     }
 
-    /// Takes over what had ended under an earlier engine.
+    /// Takes over what had ended under an earlier engine, the one that ended first before the others.
     pub(in crate::interaction) fn restore_ended(
         &mut self,
         now: ClockSnapshot,
         ended: EndedInteraction,
     ) {
+        self.last_change += 1;
         let id = ended.interaction.id;
         let record = InteractionRecord {
             interaction: ended.interaction,
@@ -34,7 +51,7 @@ impl InteractionTable {
             claim: None,
             outcome: Some(ended.outcome),
             consumed: ended.consumed,
-            changed: 0,
+            changed: self.last_change,
         };
         self.records.insert(id, record);
     }
@@ -46,7 +63,7 @@ impl InteractionTable {
         last_id: u64,
         open: impl Iterator<Item = Interaction>,
     ) {
-        self.last_id = self.last_id.max(last_id);
+        self.last_id = self.last_id.max(last_id.min(LAST_ID_MAX));
         for interaction in open {
             let id = interaction.id;
             let record = InteractionRecord {
