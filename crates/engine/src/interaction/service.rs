@@ -236,7 +236,7 @@ impl InteractionService {
         }
         if let Some(last_id) = table.take_unsaved() {
             let ledger_end = *core.ledger_end.borrow();
-            let stored = StoredInteractions::new(last_id, &table.by_change());
+            let stored = StoredInteractions::new(last_id, &table.by_change(), Timestamp::now());
             return self
                 .store
                 .try_write(ledger_end, stored)

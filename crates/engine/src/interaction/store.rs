@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::question::Question;
 use super::record::{EndedInteraction, InteractionRecord};
 use super::state::{Interaction, InteractionOutcome};
-use crate::admission::approval::{Approval, CoveredStart};
+use super::validate::parse_yes_no;
+use crate::admission::approval::{Approval, CONSENT_S, CoveredStart};
 use crate::interaction_id::InteractionId;
 use crate::ledger_checkpoint::LedgerFold;
 
@@ -119,7 +120,7 @@ struct StoredEnd {
 /// What is kept longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum EndPriority {
-    /// An answer about an approval that is not consumed.
+    /// A yes that a start may still use.
     Approval,
     Answer,
     Other,
@@ -182,11 +183,15 @@ impl StoredEnd {
         })
     }
 
-    fn priority(&self) -> EndPriority {
+    fn priority(&self, now: Timestamp) -> EndPriority {
         let approval = self.approval.as_ref();
-        let holds = approval.is_some_and(|it| !it.consumed && it.covered.is_some());
+        let is_unused = approval.is_some_and(|it| !it.consumed && it.covered.is_some());
+        let is_yes = self.answer.as_deref().and_then(parse_yes_no) == Some(true);
+        let is_valid = |at: &Timestamp| now.as_second() - at.as_second() <= CONSENT_S;
         match &self.state {
-            InteractionState::Answered { .. } if holds => EndPriority::Approval,
+            InteractionState::Answered { at, .. } if is_unused && is_yes && is_valid(at) => {
+                EndPriority::Approval
+            }
             InteractionState::Answered { .. } => EndPriority::Answer,
             InteractionState::Open
             | InteractionState::Cancelled { .. }
@@ -220,10 +225,10 @@ impl StoredEnd {
 }
 
 /// What is kept of a number of ends, in their order.
-fn select(ends: Vec<StoredEnd>) -> Vec<StoredEnd> {
+fn select(ends: Vec<StoredEnd>, now: Timestamp) -> Vec<StoredEnd> {
     let mut by_priority: Vec<(EndPriority, usize)> = (0..)
         .zip(&ends)
-        .map(|(at, end)| (end.priority(), at))
+        .map(|(at, end)| (end.priority(now), at))
         .collect();
     by_priority.sort_unstable();
     let mut room = Room::default();
@@ -296,14 +301,14 @@ fn outcome_of(state: &InteractionState, answer: Option<String>) -> InteractionOu
 
 impl StoredInteractions {
     /// Of these, the one that changed last first.
-    pub(super) fn new(last_id: u64, records: &[&InteractionRecord]) -> Self {
+    pub(super) fn new(last_id: u64, records: &[&InteractionRecord], now: Timestamp) -> Self {
         let open = records.iter().filter(|it| it.interaction.is_open());
         let open = open.map(|it| StoredQuestion::from(&it.interaction));
         let ends = records.iter().filter_map(|it| StoredEnd::of(it));
         Self {
             last_id,
             open: open.collect(),
-            ended: select(ends.collect()),
+            ended: select(ends.collect(), now),
         }
     }
 
@@ -316,7 +321,7 @@ impl StoredInteractions {
     }
 
     /// The end of an open one, of which the ledger has the answer.
-    fn end(&mut self, id: u64, state: InteractionState, answer: Option<String>) {
+    fn end(&mut self, id: u64, state: InteractionState, answer: Option<String>, at: Timestamp) {
         let Some(index) = self.open.iter().position(|it| it.id == id) else {
             return;
         };
@@ -330,7 +335,7 @@ impl StoredInteractions {
                 approval: None,
             };
             self.ended.insert(0, end);
-            self.ended = select(std::mem::take(&mut self.ended));
+            self.ended = select(std::mem::take(&mut self.ended), at);
         }
     }
 }
@@ -346,7 +351,7 @@ impl LedgerFold for StoredInteractions {
         self.last_id = self.last_id.max(id);
         let text = |key: &str| entry.detail.get(key).and_then(|it| it.as_str());
         if state != InteractionState::Open {
-            return self.end(id, state, text("answer").map(str::to_owned));
+            return self.end(id, state, text("answer").map(str::to_owned), entry.at);
         }
         if self.open.iter().any(|it| it.id == id) {
             return;
@@ -382,6 +387,7 @@ impl LedgerFold for StoredInteractions {
 mod tests {
     use std::fs;
     use std::path::Path;
+    use std::time::Duration;
 
     use ostler_journal::{Ledger, LedgerReader};
     use ostler_model::{CancelReason, Principal, RequestChannel};
@@ -429,7 +435,7 @@ mod tests {
         let records = open.iter().map(|it| record(it.clone(), None));
         let records: Vec<InteractionRecord> = records.collect();
         let records: Vec<&InteractionRecord> = records.iter().collect();
-        let stored = StoredInteractions::new(last_id, &records);
+        let stored = StoredInteractions::new(last_id, &records, Timestamp::UNIX_EPOCH);
         LedgerCheckpoint::new(dir, FILE).write(ledger_end, stored);
     }
 
@@ -500,7 +506,9 @@ mod tests {
         records[0].interaction.question.approval = Some(Box::new(approval(command)));
         records[0].consumed = true;
         let records: Vec<&InteractionRecord> = records.iter().collect();
-        let json = serde_json::to_string(&StoredInteractions::new(4, &records)).expect("JSON");
+        let json =
+            serde_json::to_string(&StoredInteractions::new(4, &records, Timestamp::UNIX_EPOCH))
+                .expect("JSON");
         let read: StoredInteractions = serde_json::from_str(&json).expect("the same");
         let (open, ended) = read.into_parts();
         assert!(open.is_empty());
@@ -516,11 +524,12 @@ mod tests {
     fn the_file_has_the_last_ends_and_no_answer_that_was_typed() {
         let answer = || InteractionOutcome::Answered("x".repeat(10));
         let gone = || InteractionOutcome::Cancelled(CancelReason::Shutdown);
-        let ids = |records: &[InteractionRecord]| -> Vec<u64> {
+        let ids_at = |records: &[InteractionRecord], now: Timestamp| -> Vec<u64> {
             let all: Vec<&InteractionRecord> = records.iter().collect();
-            let stored = StoredInteractions::new(999, &all);
+            let stored = StoredInteractions::new(999, &all, now);
             stored.ended.iter().map(|it| it.question.id).collect()
         };
+        let ids = |records: &[InteractionRecord]| ids_at(records, Timestamp::UNIX_EPOCH);
         // The newest first: what a shutdown cancelled does not displace answers.
         let mut records: Vec<InteractionRecord> = (0..80).map(|id| ended(id, gone())).collect();
         records.extend((100..150).map(|id| ended(id, answer())));
@@ -534,7 +543,7 @@ mod tests {
         records[80].interaction.question.message = "m".repeat(ENDED_OF_SESSION_BYTES);
         let kept = ids(&records);
         assert!(!kept.contains(&100) && kept.contains(&149), "{kept:?}");
-        let mut approved = ended(500, answer());
+        let mut approved = ended(500, InteractionOutcome::Answered("yes".to_owned()));
         let subject = ostler_model::Command::Argv {
             program: "true".into(),
             args: Vec::new(),
@@ -543,6 +552,8 @@ mod tests {
         approved.interaction.question.message = "m".repeat(ENDED_OF_SESSION_BYTES);
         records.push(approved);
         assert_eq!(ids(&records).last(), Some(&500));
+        let later = Timestamp::UNIX_EPOCH + Duration::from_secs(601);
+        assert_ne!(ids_at(&records, later).last(), Some(&500), "it has expired");
         if let Some(approved) = records.last_mut() {
             approved.consumed = true;
         }
