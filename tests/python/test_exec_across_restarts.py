@@ -47,13 +47,14 @@ def test_a_command_goes_on_under_the_next_daemon(each_installation, kind):
     installation.kill_daemon()
     assert outcome(client) == (7, "done\n", "")
     # Several in a row, all with the same result.
-    client = begin(installation, session, "touch again; sleep 2; printf 'one\\ntwo\\n'")
+    client = begin(installation, session, "touch again; sh -c 'until [ -e go ]; do sleep .05; done'; printf 'one\\ntwo\\n'")
     until(lambda: (installation.work / "again").exists(), 30)
     last = installation.kill_daemon()
     for _ in range(3):
         daemon = until(lambda: another(installation, last), 30, "another daemon")
         last = daemon.pid
         daemon.kill()
+    (installation.work / "go").touch()
     assert outcome(client) == (0, "one\ntwo\n", "")
     assert installation.cli("exec", session, "echo after").stdout == b"after\n"
 

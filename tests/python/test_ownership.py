@@ -165,8 +165,7 @@ async def test_no_route_tells_a_foreign_id_from_an_unknown_one(token_daemon, ann
         for identifier in filter(None, (ann_execution, uuid, question, UNKNOWN))
     }
     unknown = answers.pop(UNKNOWN)
-    # An interaction's class of error is the documents' (409), whether unknown or foreign.
-    assert unknown[0] == (409 if "interactions" in path else 404), unknown
+    assert unknown[0] == 404, unknown
     for identifier, (status, text) in answers.items():
         assert status == unknown[0], (status, text)
         assert text.replace(identifier, "ID") == unknown[1].replace(UNKNOWN, "ID")
@@ -177,14 +176,14 @@ async def test_no_route_tells_a_foreign_id_from_an_unknown_one(token_daemon, ann
 @pytest.mark.parametrize("wrong", ["body", "query", "json"])
 @pytest.mark.parametrize(("method", "path"), [it for it in ROUTES if "{id}" in it[1]])
 async def test_a_foreign_id_is_unknown_whatever_else_is_wrong(token_daemon, ann_execution, method, path, wrong):
-    """404 precedes every error about body and query (409 for questions)."""
+    """404 precedes every error about body and query."""
     headers = websocket() if path.endswith("/terminal") else {}
     question = (hers(token_daemon) or UNKNOWN) if "interactions" in path else ann_execution
     query = "?nobody_knows=this" if wrong == "query" else ""
     body = {"body": {"nobody_knows": 1, "signal": 7, "pieces": 3}, "json": "no object", "query": None}[wrong]
     for identifier in (question, UNKNOWN):
         status, text = ask(token_daemon, "bob", method, path.replace("{id}", identifier) + query, body, headers)
-        assert status == (409 if "interactions" in path else 404), (status, text)
+        assert status == 404, (status, text)
     if wrong == "body" and method == "POST" and not path.endswith(("/pause", "/resume", "/commit", "/discard", "/input")) and "/api/v1/executions" in path:
         status, text = ask(token_daemon, "ann", method, path.replace("{id}", question), body, headers)
         assert status == 422, "her own is told what is wrong"

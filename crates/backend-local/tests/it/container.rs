@@ -215,7 +215,8 @@ fn container_ends() {
         crate::support::wait_exit(handle).await
     });
     assert_eq!(record.outcome, LeaderOutcome::ContainerLost);
-    assert!(members(id).is_empty());
+    // The kernel kills the others of its process namespace: on a busy machine after the report.
+    crate::support::wait_until(|| members(id).is_empty());
 }
 
 fn runner_killed() {
