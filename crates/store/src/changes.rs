@@ -12,6 +12,8 @@ use crate::row::HistoryRow;
 /// group, and are one row to insert.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct RowChanges {
+    /// Changes of earlier rows whose id was created again: made before the rows are inserted.
+    pub(crate) before: Vec<RowUpdate>,
     /// New rows, as they are after the group. A row that is there already stays, unless nothing
     /// was ever started under its id: then the start was repeated after a kill of the engine.
     pub(crate) created: Vec<HistoryRow>,
@@ -55,7 +57,10 @@ impl RowChanges {
                 self.created[*index] = row;
             }
             Some(RowPlace::Updated(index)) if self.updated[*index].attempts == 0 => {
-                self.updated[*index] = RowUpdate::none(row.id);
+                // Whether a process was ever started is known to the row alone.
+                let none = RowUpdate::none(row.id);
+                let before = std::mem::replace(&mut self.updated[*index], none);
+                self.before.push(before);
                 self.push_created(row, places);
             }
             Some(_) => {}

@@ -231,10 +231,10 @@ fn select(ends: Vec<StoredEnd>, now: Timestamp) -> Vec<StoredEnd> {
         .map(|(at, end)| (end.priority(now), at))
         .collect();
     by_priority.sort_unstable();
-    let mut room = Room::default();
+    let mut budget = EndBudget::default();
     let mut kept = vec![false; ends.len()];
     for (priority, at) in by_priority {
-        kept[at] = room.take(priority, &ends[at]);
+        kept[at] = budget.take(priority, &ends[at]);
     }
     let pairs = ends.into_iter().zip(kept);
     pairs
@@ -242,15 +242,15 @@ fn select(ends: Vec<StoredEnd>, now: Timestamp) -> Vec<StoredEnd> {
         .collect()
 }
 
-/// What the file has of ends so far.
+/// The ends that the file has so far, counted against its limits.
 #[derive(Default)]
-struct Room {
+struct EndBudget {
     count: usize,
     bytes: usize,
     sessions: HashMap<(Principal, Option<SessionName>), (usize, usize)>,
 }
 
-impl Room {
+impl EndBudget {
     /// Whether there is room for one more.
     fn take(&mut self, priority: EndPriority, end: &StoredEnd) -> bool {
         let len = end.len();

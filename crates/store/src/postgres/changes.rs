@@ -63,6 +63,7 @@ pub(super) async fn apply(
         transaction: &transaction,
         statements,
     };
+    writer.update(&changes.before).await?;
     writer.insert(changes).await?;
     writer.update(&changes.updated).await?;
     Ok(transaction.commit().await?)

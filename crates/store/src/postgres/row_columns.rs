@@ -38,7 +38,8 @@ pub(super) const INSERT: &str = "INSERT INTO execution (ledger, position, id, sh
      labels, level, in_force, policy, created_us, started_us, ended_us, cause, code, signal, \
      attempts, user_us, system_us, max_rss_bytes, output_bytes, prompts, output_lines, peaks, \
      fingerprint) \
-     ON CONFLICT (ledger, id) DO UPDATE SET created_us = excluded.created_us, started_us = excluded.started_us, \
+     ON CONFLICT (ledger, id) DO UPDATE SET created_us = excluded.created_us, \
+     started_us = excluded.started_us, \
      ended_us = excluded.ended_us, cause = excluded.cause, code = excluded.code, \
      signal = excluded.signal, attempts = excluded.attempts, \
      user_us = excluded.user_us, system_us = excluded.system_us, \

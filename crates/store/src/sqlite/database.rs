@@ -100,6 +100,9 @@ impl HistoryDatabase for SqliteDatabase {
             if advanced == 0 {
                 return Err(StoreError::Moved);
             }
+            for update in &changes.before {
+                change(&transaction, update)?;
+            }
             insert(&transaction, &changes.created)?;
             for update in &changes.updated {
                 change(&transaction, update)?;

@@ -23,7 +23,8 @@ pub(super) const INSERT: &str = "INSERT INTO execution (position, id, principal,
      user_us, system_us, max_rss_bytes, output_bytes, prompts, output_lines, peaks) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
      ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30) \
-     ON CONFLICT (id) DO UPDATE SET created_us = excluded.created_us, started_us = excluded.started_us, \
+     ON CONFLICT (id) DO UPDATE SET created_us = excluded.created_us, \
+     started_us = excluded.started_us, \
      ended_us = excluded.ended_us, cause = excluded.cause, code = excluded.code, \
      signal = excluded.signal, attempts = excluded.attempts, \
      user_us = excluded.user_us, system_us = excluded.system_us, \

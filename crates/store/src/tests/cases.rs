@@ -277,7 +277,14 @@ pub(crate) fn a_start_that_is_repeated_under_its_id_begins_its_row_anew(mut fixt
         fixture.end(id, &owner, 4);
         let found = row(&mut fixture);
         assert_eq!((found.code, found.attempts), (Some(4), 1));
-        // What ran stays as it is.
+        // What ran stays as it is, and its end counts that comes in one group with a creation.
+        let ran = fixture.start(&owner, "true");
+        fixture.update();
+        fixture.end(ran, &owner, 5);
+        fixture.append(ran, &owner, created(), command());
+        fixture.update();
+        let found = fixture.store.find(&all(&owner).caller, ran).unwrap();
+        assert_eq!(found.expect("it is there").code, Some(5));
         fixture.append(id, &owner, created(), command());
         assert_eq!(row(&mut fixture).code, Some(4));
     }
