@@ -238,6 +238,17 @@ def test_names_in_paths_that_are_not_utf8_are_told_as_values(installation, route
     assert (problem.value.status, problem.value.code) == (422, "value_error"), problem.value
 
 
+@pytest.mark.parametrize("query", ["grep=%ff", "grep=a&tail=1&%c3=2"])
+def test_queries_that_are_not_utf8_are_refused(installation, query):
+    pid = installation.cli("run", "-d", "--", "echo", "\ufffd").stdout.decode().strip()
+    installation.cli("wait", pid)
+    with pytest.raises(ProblemError) as problem:
+        installation.rest("GET", f"/api/v1/executions/{pid}/output?{query}")
+    assert problem.value.status == 422 and "is not UTF-8" in str(problem.value), problem.value
+    found = installation.rest("GET", f"/api/v1/executions/{pid}/output?grep=%EF%BF%BD")
+    assert "\ufffd" in str(found), found
+
+
 def test_an_array_is_no_body(installation):
     installation.cli("ps")
     pid = installation.cli("run", "-d", "--", "sleep", "600").stdout.decode().strip()

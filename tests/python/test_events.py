@@ -112,3 +112,31 @@ async def test_a_session_sees_its_own_events_only(installation):
     assert refused.value.status == 404
     with pytest.raises(ProblemError):
         installation.rest("GET", "/api/v1/events?since=cursor:5", session="one")
+
+
+def test_no_page_of_events_is_empty_while_more_are_to_come(installation):
+    """Also where those of others take more than one reading of the ledger."""
+    start = {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"}
+
+    def others(count):
+        for _ in range(count):
+            with pytest.raises(ProblemError):
+                installation.rest("POST", "/api/v1/executions", {**start, "cwd": "/no/such"}, session="two")
+
+    installation.cli("ps")
+    first = installation.rest("POST", "/api/v1/executions", start, session="one")["id"]
+    installation.cli("wait", first)
+    others(2_100)
+    last = installation.rest("POST", "/api/v1/executions", start, session="one")["id"]
+    installation.cli("wait", last)
+    page = installation.rest("GET", f"/api/v1/events?id={last}", session="one")
+    assert page["events"] and {it["id"] for it in page["events"]} == {last}, page
+    found, cursor, more = [], 0, True
+    while more:
+        page = installation.rest("GET", f"/api/v1/events?cursor={cursor}", session="one")
+        assert page["events"], page
+        found, cursor, more = found + page["events"], page["next"], page["behind"]
+    assert {it["id"] for it in found} == {first, last}
+    others(1)
+    page = installation.rest("GET", f"/api/v1/audit?before={cursor - 20}", session="one")
+    assert {it["execution"] for it in page["entries"]} == {page["entries"][0]["execution"]} and not page["more"], page

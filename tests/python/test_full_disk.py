@@ -236,3 +236,26 @@ async def test_a_session_ends_on_a_full_disk(small_disk):
 
     until(lambda: lost.id not in running(), 30, "the end of what was of the session")
     assert kept.id in running()
+
+
+def test_an_approval_is_not_consumed_by_a_start_that_a_full_disk_refused(small_disk):
+    config = small_disk.dir / "config" / "ostler"
+    config.mkdir(exist_ok=True)
+    (config / "policy.toml").write_text('default = "ask"\n')
+    small_disk.give(config)
+    start = {"command": {"argv": {"program": "/bin/echo", "args": ["x"]}}, "cwd": "/"}
+
+    def refused():
+        with pytest.raises(ProblemError) as problem:
+            small_disk.rest("POST", "/api/v1/executions", start, session="agent")
+        return problem.value
+
+    small_disk.json("ps")
+    question = refused().problem["approval"]
+    small_disk.rest("POST", f"/api/v1/interactions/{question}/answer", {"value": "yes"})
+    filler = fill(small_disk.disk)
+    for _ in range(3):
+        assert refused().status == 507
+    filler.unlink()
+    assert small_disk.rest("POST", "/api/v1/executions", start, session="agent")["id"]
+    assert refused().status == 403, "one start, once"

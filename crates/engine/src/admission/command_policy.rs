@@ -198,8 +198,8 @@ pub(crate) fn approval_subject(request: StartRequest, files: NamedFiles) -> Appr
 /// What follows from the status of an approval.
 #[derive(Debug)]
 pub(crate) enum ApprovalDecision {
-    /// A person approved exactly this.
-    Start,
+    /// A person approved exactly this, by this answer.
+    Start(InteractionId),
     /// It is refused.
     Refuse(Error),
     /// A person is asked this; the start is refused meanwhile.
@@ -225,7 +225,7 @@ pub(crate) fn decide_approval(
         })
     };
     match status {
-        ApprovalStatus::Granted(_) => ApprovalDecision::Start,
+        ApprovalStatus::Granted(id) => ApprovalDecision::Start(id),
         ApprovalStatus::NotWritten { path, problem } => ApprovalDecision::Refuse(Error::Storage {
             what: "cannot write",
             path,

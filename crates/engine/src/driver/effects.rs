@@ -177,6 +177,12 @@ impl Driver {
             // A waiter that sees the end may immediately start the next execution in its slot.
             self.core.registry.on_finished(self.execution.id);
         }
+        let is_spawn_failure =
+            |record: &EventRecord| matches!(record.event, Event::SpawnFailed { .. });
+        if records.iter().any(is_spawn_failure) {
+            let id = self.execution.id;
+            self.core.notify(|observer| observer.spawn_failed(id));
+        }
         let is_trim = |record: &EventRecord| matches!(record.event, Event::Trimmed { .. });
         if finished || records.iter().any(is_trim) {
             // A deleted file releases its space when its last descriptor is closed.

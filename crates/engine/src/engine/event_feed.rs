@@ -10,8 +10,10 @@ use tokio::time::{Instant, sleep_until};
 use super::Engine;
 use crate::error::Error;
 
-/// The most ledger entries that one poll scans; the page reports where to continue.
+/// The most ledger entries that are read at a time; the page reports where to continue.
 pub const SCANNED_EVENTS: usize = 1_000;
+/// How long one call reads on where none of the entries is of the query.
+const SCAN_TIME: Duration = Duration::from_secs(1);
 
 /// Selects events.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,7 +56,8 @@ impl EventFeedQuery {
 
 impl Engine {
     /// Lifecycle events that the caller sees, refused starts among them; where there are none yet,
-    /// waits for them for at most `timeout`. Each call scans at most [`SCANNED_EVENTS`] entries.
+    /// waits for them for at most `timeout`. A page is of [`SCANNED_EVENTS`] entries at most; it is
+    /// empty, with more to come, only where reading others took a second.
     ///
     /// # Errors
     /// [`Error::Output`] when the ledger cannot be read, [`Error::Closing`].
@@ -65,6 +68,7 @@ impl Engine {
         timeout: Duration,
     ) -> Result<EventFeedPage, Error> {
         let deadline = Instant::now() + timeout;
+        let scan_end = deadline.max(Instant::now() + SCAN_TIME);
         let mut ledger_end = self.inner.ledger_end.subscribe();
         let mut next = query.start_cursor(*ledger_end.borrow());
         loop {
@@ -80,6 +84,9 @@ impl Engine {
                 };
                 records.retain(|record| query.matches(record, caller));
                 let has_more = next.0 < end;
+                if has_more && records.is_empty() && Instant::now() < scan_end {
+                    continue;
+                }
                 if has_more || !records.is_empty() {
                     return Ok(EventFeedPage {
                         records,
@@ -101,8 +108,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// The events before a position that the caller sees, newest first, and where to continue. Each
-    /// call scans at most [`SCANNED_EVENTS`] entries.
+    /// The events before a position that the caller sees, newest first, and where to continue. A
+    /// page is of [`SCANNED_EVENTS`] entries at most, and empty as one of [`Engine::poll_events`] is.
     ///
     /// # Errors
     /// As [`Engine::poll_events`].
@@ -112,14 +119,21 @@ impl Engine {
         before: LedgerCursor,
         limit: usize,
     ) -> Result<EventFeedPage, Error> {
-        let end = (*self.inner.ledger_end.borrow()).min(before.0);
-        let start = end.saturating_sub(SCANNED_EVENTS as u64);
-        let reader = self.inner.ledger_reader().ok_or(Error::Closing)?;
-        let (mut records, _) = read_ledger(reader, LedgerCursor(start)).await?;
-        records.retain(|record| record.seq < end);
-        // Older ones were removed, or there are none.
-        let is_first = records.first().is_none_or(|first| first.seq > start) || start == 0;
-        records.retain(|record| caller.can_access(&record.entry.by));
+        let scan_end = Instant::now() + SCAN_TIME;
+        let mut end = (*self.inner.ledger_end.borrow()).min(before.0);
+        let (mut records, start, is_first) = loop {
+            let start = end.saturating_sub(SCANNED_EVENTS as u64);
+            let reader = self.inner.ledger_reader().ok_or(Error::Closing)?;
+            let (mut records, _) = read_ledger(reader, LedgerCursor(start)).await?;
+            records.retain(|record| record.seq < end);
+            // Older ones were removed, or there are none.
+            let is_first = records.first().is_none_or(|first| first.seq > start) || start == 0;
+            records.retain(|record| caller.can_access(&record.entry.by));
+            if is_first || !records.is_empty() || Instant::now() >= scan_end {
+                break (records, start, is_first);
+            }
+            end = start;
+        };
         records.reverse();
         let has_left_out = records.len() > limit;
         records.truncate(limit);

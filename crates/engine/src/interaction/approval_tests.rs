@@ -2,7 +2,9 @@
 //! request that was shown.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use ostler_backend::{LaunchPlan, SpawnError};
 use ostler_model::{Caller, Owner, Principal, Scope, SessionName};
 use ostler_policy::{RuleSet, RuleSource, RuleTier};
 use ostler_testkit::fake_backend::{FakeBackend, SpawnBehavior};
@@ -30,7 +32,14 @@ const RULES: &str = r#"
 "#;
 
 async fn engine(state: &TempDir) -> Engine {
-    let place = Arc::new(FakeBackend::new(state.path(), |_| SpawnBehavior::Run));
+    engine_with(state, |_| SpawnBehavior::Run).await
+}
+
+async fn engine_with(
+    state: &TempDir,
+    script: impl Fn(&LaunchPlan) -> SpawnBehavior + Send + Sync + 'static,
+) -> Engine {
+    let place = Arc::new(FakeBackend::new(state.path(), script));
     let mut settings = Settings::new(state.path());
     let source = RuleSource::new(RuleTier::User, "test", RULES);
     settings.policy = Some(Arc::new(RuleSet::load(&[source]).expect("rules")));
@@ -111,6 +120,48 @@ async fn a_yes_of_a_person_holds_once_for_the_same_start() {
     engine.start(&agent, again.clone()).await.expect("approved");
     assert_ne!(
         start_needing_approval(&engine, &agent, again).await,
+        id,
+        "once"
+    );
+    engine.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_is_not_consumed_by_a_start_that_runs_nothing() {
+    let state = TempDir::new().expect("a directory");
+    let spawns = AtomicU32::new(0);
+    let script = move |_: &LaunchPlan| match spawns.fetch_add(1, Ordering::Relaxed) {
+        0 => SpawnBehavior::Refuse(SpawnError::Storage("no space left on device".to_owned())),
+        1 => SpawnBehavior::SpawnFailed { errno: 13 },
+        _ => SpawnBehavior::Run,
+    };
+    let engine = engine_with(&state, script).await;
+    let agent = caller("a", Scope::Session);
+    let person = caller("cli", Scope::Principal);
+    let id = start_needing_approval(&engine, &agent, request(&["true"])).await;
+    engine
+        .answer_interaction(&person, &id, "yes".to_owned())
+        .await
+        .expect("answered");
+    for _ in 0..2 {
+        let failed = engine.start(&agent, request(&["true"])).await;
+        assert!(
+            matches!(failed, Err(Error::SpawnFailed { .. })),
+            "{failed:?}"
+        );
+    }
+    let mut with_foreign_id = request(&["true"]);
+    let stranger = caller("b", Scope::Session);
+    let foreign = engine.start(&stranger, request(&["echo"])).await;
+    with_foreign_id.id = Some(foreign.expect("started").id);
+    let refused = engine.start(&agent, with_foreign_id).await;
+    assert!(refused.is_err(), "{refused:?}");
+    engine
+        .start(&agent, request(&["true"]))
+        .await
+        .expect("the yes is valid still");
+    assert_ne!(
+        start_needing_approval(&engine, &agent, request(&["true"])).await,
         id,
         "once"
     );

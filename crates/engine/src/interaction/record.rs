@@ -40,6 +40,8 @@ pub(super) struct InteractionRecord {
     pub(super) outcome: Option<InteractionOutcome>,
     /// Whether its approval was consumed.
     pub(super) consumed: bool,
+    /// The execution that its approval was consumed for, under this engine.
+    pub(super) consumer: Option<ExecutionId>,
     /// The number of its last change: it was opened, passed to another owner while open, or ended.
     pub(super) changed: u64,
 }

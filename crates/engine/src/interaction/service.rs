@@ -103,6 +103,17 @@ impl InteractionService {
         }
     }
 
+    /// This execution is the start that an approval was consumed for: it is valid again if no program
+    /// could be started.
+    pub(crate) fn set_approval_consumer(&self, approval: InteractionId, execution: ExecutionId) {
+        self.table.lock().set_consumer(approval, execution);
+    }
+
+    /// The start that an approval was consumed for is refused: the approval is valid again.
+    pub(crate) fn release_approval(&self, approval: InteractionId) {
+        self.update(|table| table.release_approval(approval));
+    }
+
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -255,6 +266,10 @@ impl ExecutionObserver for InteractionService {
         let of_it = |it: &Interaction| it.question.execution == Some(id);
         self.cancel_where(of_it, &CancelReason::ExecutionEnded);
         self.table.lock().forget_prompts(id);
+    }
+
+    fn spawn_failed(&self, id: ExecutionId) {
+        self.update(|table| table.release_approval_of(id));
     }
 
     fn removed(&self, id: ExecutionId) {

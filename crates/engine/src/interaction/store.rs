@@ -446,6 +446,7 @@ mod tests {
             claim: None,
             outcome,
             consumed: false,
+            consumer: None,
             changed: 1,
         }
     }

@@ -107,6 +107,7 @@ impl InteractionTable {
             claim: None,
             outcome: None,
             consumed: false,
+            consumer: None,
             changed: self.last_change,
         };
         self.records.insert(interaction.id, record);

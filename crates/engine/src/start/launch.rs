@@ -28,6 +28,7 @@ use crate::engine_inner::{EngineInner, LedgerDetail};
 use crate::error::Error;
 use crate::execution::{ExecutionHandle, ExecutionIdentity, LiveState, StartOrigin};
 use crate::interaction::{InteractionService, Question};
+use crate::interaction_id::InteractionId;
 use crate::request::StartRequest;
 use crate::settings::Settings;
 use crate::start_id::{self, StartIdAction};
@@ -42,6 +43,21 @@ const PARAMETER_CHARS: usize = 256;
 pub(crate) struct Launcher {
     core: Arc<EngineInner>,
     interactions: Arc<InteractionService>,
+}
+
+/// An admitted start, and the approval that was consumed for it.
+struct ApprovedStart {
+    admitted: AdmittedStart,
+    approval: Option<InteractionId>,
+}
+
+impl From<AdmittedStart> for ApprovedStart {
+    fn from(admitted: AdmittedStart) -> Self {
+        Self {
+            admitted,
+            approval: None,
+        }
+    }
 }
 
 /// How an approval that the policy requires is handled.
@@ -116,14 +132,14 @@ impl Launcher {
         let admitted = match command_policy::evaluate(&core.settings, &request) {
             Ok(Some(verdict)) if approval_mode == ApprovalMode::Request => {
                 let peek = ApprovalUse::Peek;
-                Box::pin(self.admit_with_approval(caller, request, secrets, verdict, peek)).await
+                Box::pin(self.admit_with_approval(caller, request, secrets, verdict, peek))
+                    .await
+                    .map(drop)
             }
-            Ok(_) => admit(core, caller, request, secrets).await,
+            Ok(_) => (admit(core, caller, request, secrets).await).map(drop),
             Err(error) => Err(error),
         };
-        admitted
-            .map(drop)
-            .map_err(|error| secrets::redact_error(error, &redactions))
+        admitted.map_err(|error| secrets::redact_error(error, &redactions))
     }
 
     /// Admits a request that has a slot, and starts its driver.
@@ -149,7 +165,9 @@ impl Launcher {
         }
         let redactions = secrets.as_ref().cloned().unwrap_or_default();
         let admitted = match (secrets, policy_result) {
-            (Ok(secrets), Ok(None)) => admit(core, caller, request, secrets).await,
+            (Ok(secrets), Ok(None)) => {
+                (admit(core, caller, request, secrets).await).map(Into::into)
+            }
             (Ok(secrets), Ok(Some(verdict))) => {
                 let consume = ApprovalUse::Consume;
                 Box::pin(self.admit_with_approval(caller, request, secrets, verdict, consume)).await
@@ -157,10 +175,19 @@ impl Launcher {
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
         let admitted = admitted.map_err(|error| secrets::redact_error(error, &redactions));
-        let started = admitted.and_then(|admitted| {
+        let started = admitted.and_then(|ApprovedStart { admitted, approval }| {
+            let release = || {
+                if let Some(approval) = approval {
+                    self.interactions.release_approval(approval);
+                }
+            };
             let id = core
                 .registry
-                .reserve_id(permit.quota_key(), permit.ticket(), chosen_id)?;
+                .reserve_id(permit.quota_key(), permit.ticket(), chosen_id)
+                .inspect_err(|_| release())?;
+            if let Some(approval) = approval {
+                self.interactions.set_approval_consumer(approval, id);
+            }
             let context = StartContext {
                 report_start,
                 origin: StartOrigin {
@@ -173,8 +200,10 @@ impl Launcher {
             };
             let mut detail = detail.clone();
             detail.insert("in_force".to_owned(), in_force(&admitted.spec.policy));
-            spawn_driver(core, id, admitted, detail, context)
-                .inspect_err(|_| core.registry.forget(id))
+            spawn_driver(core, id, admitted, detail, context).inspect_err(|_| {
+                core.registry.forget(id);
+                release();
+            })
         });
         started
             .map_err(|error| error.with_disk_space(&core.settings.state_dir))
@@ -190,10 +219,10 @@ impl Launcher {
         secrets: Vec<ResolvedSecret>,
         verdict: PolicyVerdict,
         spend: ApprovalUse,
-    ) -> Result<AdmittedStart, Error> {
+    ) -> Result<ApprovedStart, Error> {
         let core = &self.core;
         if verdict.decision == PolicyDecision::Allow {
-            return admit(core, caller, request, secrets).await;
+            return (admit(core, caller, request, secrets).await).map(Into::into);
         }
         let approval_id = request.options.approval.clone();
         let display = command_policy::display_start(&request, &secrets);
@@ -210,11 +239,14 @@ impl Launcher {
             approval_id.as_deref(),
             spend,
         );
-        self.require_approval(caller, &verdict, status, subject, display)?;
-        Ok(admitted)
+        let approval = self.require_approval(caller, &verdict, status, subject, display)?;
+        Ok(ApprovedStart {
+            admitted,
+            approval: Some(approval),
+        })
     }
 
-    /// Succeeds where a person has approved exactly this; opens a question otherwise.
+    /// A person's approval of exactly this; where there is none, a question is opened.
     fn require_approval(
         &self,
         caller: &Caller,
@@ -222,9 +254,9 @@ impl Launcher {
         status: ApprovalStatus,
         subject: ApprovalSubject,
         display: StartDisplay,
-    ) -> Result<(), Error> {
+    ) -> Result<InteractionId, Error> {
         match command_policy::decide_approval(verdict, status, subject, display) {
-            ApprovalDecision::Start => Ok(()),
+            ApprovalDecision::Start(approval) => Ok(approval),
             ApprovalDecision::Refuse(error) => Err(error),
             ApprovalDecision::Ask { message, approval } => {
                 let question = Question::for_approval(message, approval);

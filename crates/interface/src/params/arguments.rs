@@ -1,5 +1,6 @@
 //! Validates arguments against a table of parameters. Every problem is reported at once.
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use super::names;
@@ -67,6 +68,13 @@ impl Arguments {
     pub fn check_query(table: &'static [Parameter], query: &str) -> Result<Self, ArgumentsError> {
         let mut values = Map::new();
         let mut problems = Vec::new();
+        for pair in query.split('&') {
+            if percent_decode_str(pair).decode_utf8().is_err() {
+                let name = pair.split_once('=').map_or(pair, |(name, _)| name);
+                let name: String = name.chars().take(QUOTE_CHARS).collect();
+                problems.push(format!("parameter '{name}' is not UTF-8"));
+            }
+        }
         for (name, text) in form_urlencoded::parse(query.as_bytes()) {
             let known = table.iter().find(|parameter| parameter.name == name);
             match known.map(|parameter| parameter.kind) {

@@ -131,6 +131,18 @@ fn queries_spell_numbers_flags_and_lists() {
 fn queries_with_doubles_and_unknowns_are_refused() {
     let bad = Arguments::check_query(TABLE, "command=a&timeout=1&timeout=2&x=1").unwrap_err();
     insta::assert_snapshot!(bad);
+    for (query, problem) in [
+        ("command=%ff", "parameter 'command' is not UTF-8"),
+        ("command=a&%c3=1", "parameter '%c3' is not UTF-8"),
+    ] {
+        let bad = Arguments::check_query(TABLE, query).unwrap_err();
+        assert_eq!(
+            bad.problems.first().map(String::as_str),
+            Some(problem),
+            "{bad:?}"
+        );
+    }
+    assert!(Arguments::check_query(TABLE, "command=%c3%a9%EF%BF%BD+").is_ok());
 }
 
 #[test]

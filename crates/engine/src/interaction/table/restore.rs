@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use ostler_model::ExecutionId;
+
 use super::super::record::{ClockSnapshot, EndedInteraction, InteractionRecord};
 use super::super::state::{CancelReason, Interaction};
 use super::InteractionTable;
@@ -23,10 +25,28 @@ impl InteractionTable {
         self.is_unsaved = true;
     }
 
-    /// The start that an approval was consumed for is refused.
-    pub(in crate::interaction) fn release_approval(&mut self, id: InteractionId) {
+    /// This execution is the start that an approval was consumed for.
+    pub(in crate::interaction) fn set_consumer(&mut self, id: InteractionId, by: ExecutionId) {
         if let Some(record) = self.records.get_mut(&id) {
+            record.consumer = Some(by);
+        }
+    }
+
+    /// The start that an approval was consumed for is refused: another one may use it.
+    pub(in crate::interaction) fn release_approval(&mut self, id: InteractionId) {
+        self.release_where(|record| record.interaction.id == id);
+    }
+
+    /// As [`Self::release_approval`], for an execution that has run nothing.
+    pub(in crate::interaction) fn release_approval_of(&mut self, execution: ExecutionId) {
+        self.release_where(|record| record.consumer == Some(execution));
+    }
+
+    fn release_where(&mut self, is_meant: impl Fn(&InteractionRecord) -> bool) {
+        for record in self.records.values_mut().filter(|it| is_meant(it)) {
+            self.is_unsaved |= record.consumed;
             record.consumed = false;
+            record.consumer = None;
         }
     }
 
@@ -51,6 +71,7 @@ impl InteractionTable {
             claim: None,
             outcome: Some(ended.outcome),
             consumed: ended.consumed,
+            consumer: None,
             changed: self.last_change,
         };
         self.records.insert(id, record);
@@ -72,6 +93,7 @@ impl InteractionTable {
                 claim: None,
                 outcome: None,
                 consumed: false,
+                consumer: None,
                 changed: self.last_change,
             };
             self.records.insert(id, record);
