@@ -25,8 +25,9 @@ const WHILE_RUNNING: [(Duration, Duration); 3] = [
     (ms(60_000), ms(250)),
     (Duration::MAX, WHILE_READY),
 ];
-/// The delay of a scan after output, and after a failed probe.
-const AFTER_OUTPUT: Duration = ms(10);
+/// The delay of a scan after output, and after a failed probe: most servers that print have a socket
+/// by then, and those that do not are scanned again within the interval.
+const AFTER_OUTPUT: Duration = ms(5);
 /// The shortest interval for a service that is not ready and prints all the time.
 const APART_STARTING: Duration = ms(25);
 /// The same while it is younger than [`YOUNG`]: most servers print and listen at the same time.
@@ -98,12 +99,12 @@ mod tests {
         ] {
             assert_eq!(pace.interval(ms(at)), ms(interval), "{pace:?} {at}");
         }
-        assert_eq!(ScanPace::Starting.after_output(ms(100), ms(101)), ms(111));
+        assert_eq!(ScanPace::Starting.after_output(ms(100), ms(101)), ms(110));
         assert_eq!(
             ScanPace::Starting.after_output(ms(2_000), ms(2_001)),
             ms(2_025)
         );
-        assert_eq!(ScanPace::Starting.after_output(ms(100), ms(900)), ms(910));
+        assert_eq!(ScanPace::Starting.after_output(ms(100), ms(900)), ms(905));
         assert_eq!(ScanPace::Ready.after_output(ms(100), ms(101)), ms(600));
         assert_eq!(ScanPace::Ready.after_output(ms(100), ms(900)), ms(1_000));
     }
