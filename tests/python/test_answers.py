@@ -182,7 +182,7 @@ def test_a_stream_that_was_lost_is_resumed(http_daemon, is_late):
     call = {"name": "exec", "arguments": {"command": script, "wait_ms": 30000}}
     with client.send("POST", {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": call}) as lost:
         received = b""
-        while not (event := re.search(rb"\nid: (\d+/\d+)", received)):
+        while not (event := re.search(rb"\nid: (\d+/\S+)\r?\n", received)):
             received += lost.recv(65536)
     last = event[1].decode()
     if is_late:

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::call_context::MAX_WAIT_MS;
 use super::elicit::{self, ElicitOutcome};
+use super::planned_start::PlannedStart;
 use super::reply::ToolInterrupt;
 use super::tool_call::ToolCall;
 use ostler_interface::error::ApiError;
@@ -137,10 +138,12 @@ pub(super) async fn ensure_service(
     Ok(ensured)
 }
 
-/// The id for the next execution this call starts; an earlier attempt may have started it.
+/// The id for the next execution this call starts, where it is chosen before; an earlier attempt may
+/// have started it.
 fn next_execution(call: ToolCall<'_>) -> Result<Option<ExecutionId>, ApiError> {
     let Some(attempt) = call.context.attempt() else {
-        return Ok(None);
+        let planned = call.context.planned_start();
+        return Ok(planned.and_then(PlannedStart::next_execution));
     };
     let id = attempt.next_execution().map_err(|error| {
         let message = format!("the connection's log cannot be written: {error}");

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::connection_log::RequestAttempt;
 use super::form::FormReply;
+use super::planned_start::PlannedStart;
 use super::progress::ProgressReporter;
 use super::request_state::ResumeState;
 
@@ -31,6 +32,8 @@ pub(super) struct CallContext<'a> {
     published: Mutex<Vec<StartGuard>>,
     /// How long this call's start waited for a slot within the quota.
     queue_wait: Mutex<Option<QueueWait>>,
+    /// Over HTTP, the id of what the call starts.
+    planned_start: Option<PlannedStart>,
 }
 
 /// What a request is for.
@@ -105,7 +108,20 @@ impl<'a> CallContext<'a> {
             purpose,
             published: Mutex::new(Vec::new()),
             queue_wait: Mutex::new(None),
+            planned_start: None,
         }
+    }
+
+    /// The id of what it starts is chosen before: here, unless the response stream already has it.
+    pub(super) fn with_planned_start(mut self) -> Self {
+        let planned = self.context.extensions.get::<PlannedStart>().cloned();
+        self.planned_start = Some(planned.unwrap_or_else(PlannedStart::new));
+        self
+    }
+
+    /// The id of what the call starts, where it is chosen before.
+    pub(super) const fn planned_start(&self) -> Option<&PlannedStart> {
+        self.planned_start.as_ref()
     }
 
     /// The longest a call may take before it must answer; none means as long as it requested.

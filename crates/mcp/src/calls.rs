@@ -5,18 +5,22 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
 use ostler_engine::StartGuard;
-use ostler_model::ErrorCode;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject, ProtocolVersion};
+use ostler_model::{ErrorCode, ExecutionId};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject, ProtocolVersion,
+};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::call_context::{CallContext, RequestScope};
 use super::client::ConnectedClient;
 use super::connection_log::RequestAttempt;
 use super::form::FormReply;
-use super::interrupted::{self, InterruptCause, RepeatEffect};
+use super::interrupted::{self, InterruptCause, InterruptedCall, RepeatEffect};
 use super::pending_deliveries::PendingDeliveries;
+use super::planned_start::PlannedStart;
 use super::reply::{ToolInterrupt, ToolReply};
 use super::state::McpState;
 use super::tool_call::ToolCall;
@@ -29,11 +33,29 @@ use ostler_interface::error::ApiError;
 pub(super) struct ToolCallRequest<'a> {
     pub(super) state: &'a McpState,
     pub(super) client: &'a ConnectedClient,
-    /// Set on a stream: ids in answers are published when the answer is sent.
-    pub(super) pending: Option<&'a PendingDeliveries>,
+    pub(super) transport: CallTransport<'a>,
     pub(super) context: &'a RequestContext<RoleServer>,
     /// The tracker of background work of calls.
     pub(super) background: &'a TaskTracker,
+}
+
+/// How the answer to a call is delivered.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum CallTransport<'a> {
+    /// On a stream: ids in it are published when it is sent.
+    Stream(&'a PendingDeliveries),
+    /// Over HTTP, where it is given at once when this is cancelled: the daemon shuts down.
+    Http(&'a CancellationToken),
+}
+
+impl CallTransport<'_> {
+    /// Resolves when a call over HTTP can wait no longer.
+    async fn shut_down(self) {
+        match self {
+            Self::Stream(_) => std::future::pending().await,
+            Self::Http(shutdown) => shutdown.cancelled().await,
+        }
+    }
 }
 
 /// Answers one call.
@@ -79,7 +101,10 @@ pub(super) async fn handle_call(
     let outcome = tokio::select! {
         biased;
         () = context.ct.cancelled() => return Err(cancelled()),
-        answer = invoke(tool, call, arguments) => answer,
+        answer = invoke(tool, call, arguments.clone()) => answer,
+        () = call_request.transport.shut_down() => {
+            return Ok(shut_down_answer(call_request, tool, &call_context, &arguments).into());
+        }
     };
     let response = match outcome {
         Ok(reply) => to_response(
@@ -112,6 +137,23 @@ pub(super) async fn handle_call(
     ))
 }
 
+/// The answer to a call that a shutdown interrupts. What it started goes on.
+fn shut_down_answer(
+    call_request: ToolCallRequest<'_>,
+    tool: &ToolDefinition,
+    call_context: &CallContext<'_>,
+    arguments: &JsonObject,
+) -> CallToolResult {
+    let ToolCallRequest { state, client, .. } = call_request;
+    let started = call_context.planned_start().map(PlannedStart::id);
+    if let Some(id) = started {
+        state.engine().disclose(&client.caller, id);
+    }
+    let started: Vec<ExecutionId> = started.into_iter().collect();
+    let call = InterruptedCall::new(client, Some(tool), arguments, &started);
+    call.result(state.engine(), &client.caller, InterruptCause::Shutdown)
+}
+
 /// Ensures that a call that types, signals or removes is carried out at most once: where an earlier
 /// daemon may have done it, whether it did is unknown.
 fn ensure_dispatched_once(
@@ -126,16 +168,10 @@ fn ensure_dispatched_once(
         return Ok(());
     }
     if attempt.was_dispatched() {
-        let engine = call_request.state.engine();
+        let ToolCallRequest { state, client, .. } = call_request;
+        let call = InterruptedCall::new(client, Some(tool), arguments, &[]);
         let cause = InterruptCause::Restart;
-        return Err(interrupted::interrupted_failure(
-            engine,
-            call_request.client,
-            cause,
-            Some(tool),
-            arguments,
-            &[],
-        ));
+        return Err(call.failure(state.engine(), &client.caller, cause));
     }
     attempt.mark_dispatched().map_err(|error| {
         let message = format!("the connection's log cannot be written: {error}");
@@ -153,7 +189,11 @@ fn call_context<'a>(
         background: call_request.background,
     };
     let Some(state) = &request.request_state else {
-        return Ok(CallContext::for_call(scope));
+        let context = CallContext::for_call(scope);
+        return Ok(match call_request.transport {
+            CallTransport::Stream(_) => context,
+            CallTransport::Http(_) => context.with_planned_start(),
+        });
     };
     let none = JsonObject::new();
     let arguments = request.arguments.as_ref().unwrap_or(&none);
@@ -222,15 +262,15 @@ async fn publish_ids(
     if start_guards.is_empty() || context.ct.is_cancelled() {
         return Ok(());
     }
-    match call_request.pending {
-        Some(pending) => {
+    match call_request.transport {
+        CallTransport::Stream(pending) => {
             pending.add(&context.id, start_guards);
             // Cancelled at this moment: nothing else would check the guards again.
             if context.ct.is_cancelled() {
                 pending.revoke(&context.id);
             }
         }
-        None => {
+        CallTransport::Http(_) => {
             for start_guard in start_guards {
                 let id = start_guard.id();
                 start_guard.detach()?;

@@ -24,10 +24,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::call_context::RequestScope;
-use super::calls::{self, ToolCallRequest};
+use super::calls::{self, CallTransport, ToolCallRequest};
 use super::client::ConnectedClient;
 use super::json_rpc::params_problem;
 use super::pending_deliveries::{PendingDeliveries, StreamState};
+use super::session_hooks::{KeptRequests, MCP_SESSION_HEADER, SessionHooks};
 use super::state::McpState;
 use super::subscriptions::SubscribedConnection;
 use super::{instructions, mcp_app, prompts, resources, subscriptions, tasks, to_rmcp, tools};
@@ -41,7 +42,8 @@ pub(super) struct McpHandler {
     calls: TaskTracker,
     /// Set by the handshake, if there is one; each connection has its own handler.
     connection: OnceLock<Arc<SubscribedConnection>>,
-    /// Cancelled when the client has closed its side; streams only.
+    /// Cancelled when a subscription has to end: the client of the stream has closed its side, or over
+    /// HTTP the daemon shuts down.
     input_closed: CancellationToken,
 }
 
@@ -51,7 +53,16 @@ enum ClientSource {
     /// One client per stream; ids in its answers are published as they are sent.
     Stream(Arc<ConnectedClient>, PendingDeliveries),
     /// Each HTTP request carries its client as an extension.
-    Request,
+    Request(HttpRequests),
+}
+
+/// What requests over HTTP have in common.
+#[derive(Debug, Clone)]
+pub(super) struct HttpRequests {
+    /// Keeps the sessions of the handshake era.
+    pub(super) hooks: Arc<dyn SessionHooks>,
+    /// Cancelled when the daemon shuts down.
+    pub(super) shutdown: CancellationToken,
 }
 
 impl McpHandler {
@@ -77,13 +88,18 @@ impl McpHandler {
     }
 
     /// A handler for HTTP requests, each of which carries its [`ConnectedClient`].
-    pub(super) fn of_requests(mcp_state: McpState, calls: TaskTracker) -> Self {
+    pub(super) fn of_requests(
+        mcp_state: McpState,
+        requests: HttpRequests,
+        calls: TaskTracker,
+    ) -> Self {
+        let input_closed = requests.shutdown.clone();
         Self {
             state: mcp_state,
-            source: ClientSource::Request,
+            source: ClientSource::Request(requests),
             calls,
             connection: OnceLock::new(),
-            input_closed: CancellationToken::new(),
+            input_closed,
         }
     }
 
@@ -126,10 +142,33 @@ impl McpHandler {
             self.connection.get_or_init(|| {
                 let connection =
                     SubscribedConnection::open(&self.state, &client.caller, context.peer.clone());
+                if let Some((hooks, id)) = self.http_session(context) {
+                    connection.restore(&hooks.kept_requests(id));
+                }
                 Arc::new(connection)
             });
         }
         Ok(client)
+    }
+
+    /// The session of the handshake era that a request over HTTP is in.
+    fn http_session<'a>(
+        &'a self,
+        context: &'a RequestContext<RoleServer>,
+    ) -> Option<(&'a dyn SessionHooks, &'a str)> {
+        let ClientSource::Request(requests) = &self.source else {
+            return None;
+        };
+        let parts = context.extensions.get::<Parts>()?;
+        let id = parts.headers.get(MCP_SESSION_HEADER)?;
+        Some((requests.hooks.as_ref(), id.to_str().ok()?))
+    }
+
+    /// Changes what the next daemon restores of the session that the request is in.
+    fn keep(&self, context: &RequestContext<RoleServer>, change: &dyn Fn(&mut KeptRequests)) {
+        if let Some((hooks, id)) = self.http_session(context) {
+            hooks.change_kept_requests(id, change);
+        }
     }
 
     fn client_of(
@@ -138,7 +177,7 @@ impl McpHandler {
     ) -> Result<Arc<ConnectedClient>, ErrorData> {
         match &self.source {
             ClientSource::Stream(client, _) => Ok(Arc::clone(client)),
-            ClientSource::Request => {
+            ClientSource::Request(_) => {
                 let parts = context.extensions.get::<Parts>();
                 let client = parts.and_then(|parts| parts.extensions.get::<Arc<ConnectedClient>>());
                 client.cloned().ok_or_else(|| {
@@ -236,14 +275,14 @@ impl ServerHandler for McpHandler {
     ) -> Result<CallToolResponse, ErrorData> {
         let client = self.client_and_connection(&context)?;
         let _token = self.calls.token();
-        let pending = match &self.source {
-            ClientSource::Stream(_, leases) => Some(leases),
-            ClientSource::Request => None,
+        let transport = match &self.source {
+            ClientSource::Stream(_, pending) => CallTransport::Stream(pending),
+            ClientSource::Request(requests) => CallTransport::Http(&requests.shutdown),
         };
         let call_request = ToolCallRequest {
             state: &self.state,
             client: &client,
-            pending,
+            transport,
             context: &context,
             background: &self.calls,
         };
@@ -330,7 +369,9 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.client_and_connection(&context)?;
-        self.require_connection()?.subscribe(&request.uri)
+        self.require_connection()?.subscribe(&request.uri)?;
+        self.keep(&context, &|kept| kept.subscribe(&request.uri));
+        Ok(())
     }
 
     async fn unsubscribe(
@@ -340,6 +381,7 @@ impl ServerHandler for McpHandler {
     ) -> Result<(), ErrorData> {
         self.client_and_connection(&context)?;
         self.require_connection()?.unsubscribe(&request.uri);
+        self.keep(&context, &|kept| kept.unsubscribe(&request.uri));
         Ok(())
     }
 
@@ -353,6 +395,7 @@ impl ServerHandler for McpHandler {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         };
         connection.set_level(request.level);
+        self.keep(&context, &|kept| kept.level = Some(request.level));
         Ok(())
     }
 

@@ -2,14 +2,15 @@
 //! others.
 
 use ostler_engine::Engine;
-use ostler_model::{ErrorCode, ExecutionId};
+use ostler_model::{Caller, ErrorCode, ExecutionId};
 use rmcp::model::{CallToolResult, JsonObject};
+use serde::{Deserialize, Serialize};
 
 use super::client::ConnectedClient;
 use super::options::Structured;
 use super::reply::ToolReply;
 use super::to_rmcp;
-use super::tools::{self, ToolDefinition};
+use super::tools::ToolDefinition;
 use ostler_interface::error::ApiError;
 
 /// Tools that start one command: with its id known, repeating the start means waiting for it.
@@ -33,13 +34,15 @@ const REPEATABLE: &[(&str, &[&str])] = &[
 /// Tools that show an execution's status, in the order in which they are recommended.
 const STATUS_TOOLS: &[&str] = &["process", "command_ps_detail", "list_processes", "pty_list"];
 
-/// Why the daemon ended.
+/// What interrupted a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InterruptCause {
     /// It died, and its successor answers.
     Restart,
     /// It was shut down, and answers before it exits.
     Shutdown,
+    /// The client lost the response stream, over HTTP.
+    StreamLost,
 }
 
 /// The effect of carrying a call out twice.
@@ -64,78 +67,102 @@ pub(super) fn repeat_effect(tool: &ToolDefinition, arguments: &JsonObject) -> Re
     }
 }
 
-/// The error of a call that cannot be completed.
-pub(super) fn interrupted_failure(
-    engine: &Engine,
-    client: &ConnectedClient,
-    cause: InterruptCause,
-    tool: Option<&ToolDefinition>,
-    arguments: &JsonObject,
-    started: &[ExecutionId],
-) -> ApiError {
-    let reason = match cause {
-        InterruptCause::Restart => "the daemon was restarted while this call ran",
-        InterruptCause::Shutdown => "the daemon was shut down while this call ran",
-    };
-    let status_tool = STATUS_TOOLS
-        .iter()
-        .find(|name| client.context.tools.offers(name));
-    let status_hint = status_tool.map_or_else(String::new, |name| format!("look with {name}"));
-    let infos = started
-        .iter()
-        .filter_map(|id| engine.info(&client.caller, &id.short()).ok());
-    let still_there: Vec<String> = infos
-        .map(|info| {
-            let id = info.id.short();
-            if info.state.is_finished() {
-                format!("process {id} has ended")
-            } else {
-                format!("process {id} goes on")
-            }
-        })
-        .collect();
-    let is_repeatable =
-        tool.is_none_or(|tool| repeat_effect(tool, arguments) == RepeatEffect::Idempotent);
-    let (outcome, hint) = if !still_there.is_empty() {
-        (still_there.join(", "), status_hint)
-    } else if is_repeatable {
-        let outcome = "nothing was started or changed".to_owned();
-        (
-            outcome,
-            "call again: the next call starts a daemon".to_owned(),
-        )
-    } else {
-        (
-            "whether it took effect is not known".to_owned(),
-            status_hint,
-        )
-    };
-    let failure = ApiError::new(ErrorCode::Internal, format!("{reason}; {outcome}"));
-    if hint.is_empty() {
-        failure
-    } else {
-        failure.with_hint(hint)
-    }
+/// A call that cannot be completed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct InterruptedCall {
+    /// Whether carrying it out again does no harm.
+    is_repeatable: bool,
+    /// The tool of the client that shows an execution's status.
+    status_tool: Option<String>,
+    /// What it has started, where it came that far.
+    started: Vec<ExecutionId>,
 }
 
-/// The same error as the result of a call.
-pub(super) fn interrupted_result(
-    engine: &Engine,
-    client: &ConnectedClient,
-    cause: InterruptCause,
-    name: &str,
-    arguments: &JsonObject,
-    started: &[ExecutionId],
-) -> CallToolResult {
-    let tool = tools::find_tool(client.context.tools, name);
-    let failure = interrupted_failure(engine, client, cause, tool, arguments, started);
-    to_rmcp::to_call_result(ToolReply::from(failure), None, Structured::Never)
+impl InterruptedCall {
+    pub(super) fn new(
+        client: &ConnectedClient,
+        tool: Option<&ToolDefinition>,
+        arguments: &JsonObject,
+        started: &[ExecutionId],
+    ) -> Self {
+        let mut status_tools = STATUS_TOOLS.iter();
+        let status_tool = status_tools.find(|name| client.context.tools.offers(name));
+        Self {
+            is_repeatable: tool
+                .is_none_or(|tool| repeat_effect(tool, arguments) == RepeatEffect::Idempotent),
+            status_tool: status_tool.map(|name| (*name).to_owned()),
+            started: started.to_vec(),
+        }
+    }
+
+    /// The error that answers it.
+    pub(super) fn failure(
+        &self,
+        engine: &Engine,
+        caller: &Caller,
+        cause: InterruptCause,
+    ) -> ApiError {
+        let reason = match cause {
+            InterruptCause::Restart => "the daemon was restarted while this call ran",
+            InterruptCause::Shutdown => "the daemon was shut down while this call ran",
+            InterruptCause::StreamLost => "the stream of this call was not resumed in time",
+        };
+        let status_tool = self.status_tool.as_ref();
+        let status_hint = status_tool.map_or_else(String::new, |name| format!("look with {name}"));
+        let started = self.started.iter();
+        let infos = started.filter_map(|id| engine.info(caller, &id.short()).ok());
+        let still_there: Vec<String> = infos
+            .map(|info| {
+                let id = info.id.short();
+                if info.state.is_finished() {
+                    format!("process {id} has ended")
+                } else {
+                    format!("process {id} goes on")
+                }
+            })
+            .collect();
+        let (outcome, hint) = if !still_there.is_empty() {
+            (still_there.join(", "), status_hint)
+        } else if self.is_repeatable {
+            let outcome = "nothing was started or changed".to_owned();
+            let hint = match cause {
+                InterruptCause::Restart | InterruptCause::Shutdown => {
+                    "call again: the next call starts a daemon"
+                }
+                InterruptCause::StreamLost => "call again",
+            };
+            (outcome, hint.to_owned())
+        } else {
+            (
+                "whether it took effect is not known".to_owned(),
+                status_hint,
+            )
+        };
+        let failure = ApiError::new(ErrorCode::Internal, format!("{reason}; {outcome}"));
+        if hint.is_empty() {
+            failure
+        } else {
+            failure.with_hint(hint)
+        }
+    }
+
+    /// The same error as the result of the call.
+    pub(super) fn result(
+        &self,
+        engine: &Engine,
+        caller: &Caller,
+        cause: InterruptCause,
+    ) -> CallToolResult {
+        let failure = self.failure(engine, caller, cause);
+        to_rmcp::to_call_result(ToolReply::from(failure), None, Structured::Never)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::profile::{GROUPS, ToolSet};
+    use crate::tools;
     use ostler_interface::error::object;
     use serde_json::json;
 

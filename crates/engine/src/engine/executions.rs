@@ -113,6 +113,14 @@ impl Engine {
         Ok(self.inner.registry.find(caller, id)?.fresh_info())
     }
 
+    /// Records that the client learns this id by another way than from its [`StartGuard`]: dropping
+    /// that does not cancel the execution any more.
+    pub fn disclose(&self, caller: &Caller, id: ExecutionId) {
+        if let Ok(entry) = self.inner.registry.find(caller, &id.short()) {
+            entry.disclose_id();
+        }
+    }
+
     /// The queue position of the start with this id, which its client chose; none where it does not
     /// wait for a slot within the quota.
     #[must_use]
@@ -143,7 +151,7 @@ impl Engine {
                     .iter()
                     .all(|it| entry.spec.labels.contains(it))
             })
-            .map(|entry| entry.info())
+            .map(|entry| entry.fresh_info())
             .filter(|info| filter.status.is_none_or(|it| info.status().process == it));
         visible.take(filter.limit.unwrap_or(usize::MAX)).collect()
     }
@@ -163,7 +171,10 @@ impl Engine {
         let visible = entries
             .filter(|entry| before.is_none_or(|before| entry.id < before))
             .filter(|entry| caller.can_access(&entry.owner()));
-        visible.take(limit).map(|entry| entry.info()).collect()
+        visible
+            .take(limit)
+            .map(|entry| entry.fresh_info())
+            .collect()
     }
 
     /// Watches one execution for changes.

@@ -14,9 +14,8 @@ use super::session_table::{McpSession, SessionKey, UsageKey};
 use super::sessions::{AnonymousInitialize, HttpSessions, SessionUse};
 use crate::client::{ClientContext, ConnectedClient};
 use crate::profile::ToolSet;
+use crate::session_hooks::MCP_SESSION_HEADER;
 
-/// The header with the MCP session of a request of the handshake era.
-const MCP_SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
 /// The first revision without MCP sessions; revisions are dates, so they compare as text.
 const SESSIONLESS_REVISION: &str = "2026-07-28";

@@ -1,13 +1,15 @@
 //! The routes of MCP over HTTP, to be mounted behind authentication.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use ostler_interface::http::{BODY_BYTES, HttpProblem, hold_until_sent};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
@@ -19,6 +21,9 @@ use super::sse_routes::{self, SseParts};
 use crate::client::ClientContext;
 use crate::state::McpState;
 use crate::streamable_http::{StreamableConfig, StreamableHttp, streamable};
+
+/// How long clients may take to read the answers that a shutdown causes, in milliseconds.
+const SHUTDOWN_ANSWERS_MS: u64 = 1_000;
 
 /// What MCP over HTTP is made of.
 #[derive(Debug)]
@@ -39,6 +44,8 @@ struct McpRouteState {
     mcp: Router,
     sessions: HttpSessions,
     client_context: Arc<ClientContext>,
+    /// Requests by POST whose responses are not sent yet.
+    posts: TaskTracker,
 }
 
 /// The routes of MCP. Each request must carry its
@@ -62,19 +69,28 @@ pub(crate) fn http_routes_with_handler(
     } = parts;
     let (idle, file) = (options.session_idle, options.sessions_file);
     let sessions = HttpSessions::new(mcp_state.clone(), idle, file, shutdown.clone());
+    let transport_end = CancellationToken::new();
     let mcp = mcp(StreamableConfig {
         hooks: Arc::new(sessions.clone()),
         body_bytes: BODY_BYTES,
         resume_window: options.resume,
         shutdown: shutdown.clone(),
+        transport_end: transport_end.clone(),
         tasks: tasks.clone(),
     });
     tasks.spawn(sessions.clone().run(mcp.clone()));
+    let posts = TaskTracker::new();
+    tasks.spawn(end_transport(
+        shutdown.clone(),
+        posts.clone(),
+        transport_end,
+    ));
     let client_context = Arc::new(options.client_context);
     let state = McpRouteState {
         mcp: mcp.router(),
         sessions: sessions.clone(),
         client_context: Arc::clone(&client_context),
+        posts,
     };
     let routes = mcp_routes().with_state(state);
     if !options.legacy_sse {
@@ -88,6 +104,17 @@ pub(crate) fn http_routes_with_handler(
         shutdown,
         tasks,
     }))
+}
+
+/// Once the daemon shuts down, gives requests under way the time to be answered.
+async fn end_transport(shutdown: CancellationToken, posts: TaskTracker, end: CancellationToken) {
+    shutdown.cancelled().await;
+    posts.close();
+    let limit = Duration::from_millis(SHUTDOWN_ANSWERS_MS);
+    if timeout(limit, posts.wait()).await.is_err() {
+        tracing::info!("clients over HTTP did not read the answers to their last requests");
+    }
+    end.cancel();
 }
 
 fn mcp_routes() -> Router<McpRouteState> {
@@ -123,9 +150,12 @@ async fn serve_mcp(
             Ok(StatusCode::NO_CONTENT.into_response())
         }
         RequestTarget::Mcp(session_use) => {
+            // The streams that a client opens by GET have nothing to deliver at the end.
+            let is_post = parts.method == Method::POST;
+            let held = (session_use, is_post.then(|| state.posts.token()));
             let result = state.mcp.oneshot(Request::from_parts(parts, body)).await;
             let response = result.unwrap_or_else(|never| match never {});
-            Ok(hold_until_sent(response, session_use))
+            Ok(hold_until_sent(response, held))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which sessions are in use, and how long others have been idle. Pure: the time is a parameter.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use ostler_interface::project_access::ProjectAccess;
@@ -9,6 +9,8 @@ use ostler_model::owner::Principal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
+
+use crate::session_hooks::KeptRequests;
 
 /// The most sessions of each kind.
 pub(super) const SESSIONS: usize = 1_024;
@@ -34,6 +36,9 @@ pub(super) struct McpSession {
     pub(super) own: bool,
     /// The parameters of its client's `initialize`.
     pub(super) initialize: Value,
+    /// Its client's requests that hold until it ends.
+    #[serde(flatten)]
+    pub(super) kept: KeptRequests,
 }
 
 /// What a request uses while it is under way.
@@ -66,6 +71,8 @@ struct SessionUsage {
 pub(super) struct SessionTable {
     usage: HashMap<UsageKey, SessionUsage>,
     mcp_sessions: HashMap<String, McpSession>,
+    /// Sessions whose executions are being stopped.
+    ending: HashSet<SessionKey>,
     /// When to check for idle sessions next; none while there is nothing to check.
     next_check: Option<Instant>,
     changed: bool,
@@ -147,6 +154,14 @@ impl SessionTable {
         self.mcp_sessions.get(id)
     }
 
+    /// Changes the requests that hold until the session ends.
+    pub(super) fn change_kept(&mut self, id: &str, change: impl FnOnce(&mut KeptRequests)) {
+        if let Some(session) = self.mcp_sessions.get_mut(id) {
+            change(&mut session.kept);
+            self.changed = true;
+        }
+    }
+
     /// Removes an MCP session.
     pub(super) fn remove_mcp_session(&mut self, id: &str) -> Option<McpSession> {
         self.usage.remove(&UsageKey::McpSession(id.to_owned()));
@@ -154,10 +169,21 @@ impl SessionTable {
         self.mcp_sessions.remove(id)
     }
 
-    /// Removes a session.
-    pub(super) fn remove(&mut self, key: &SessionKey) {
+    /// Removes a session, whose end begins.
+    pub(super) fn begin_end(&mut self, key: &SessionKey) {
         self.usage.remove(&UsageKey::Session(key.clone()));
+        self.ending.insert(key.clone());
         self.changed = true;
+    }
+
+    /// Everything of the session has ended.
+    pub(super) fn finish_end(&mut self, key: &SessionKey) {
+        self.changed |= self.ending.remove(key);
+    }
+
+    /// The sessions whose end has begun.
+    pub(super) fn ending(&self) -> Vec<SessionKey> {
+        self.ending.iter().cloned().collect()
     }
 
     /// The entries that have been idle for `idle`, and when to look again.
@@ -193,11 +219,13 @@ impl SessionTable {
         Some(StoredSessions {
             sessions: self.usage.keys().filter_map(session).collect(),
             talks: mcp_sessions.collect(),
+            ending: self.ending(),
         })
     }
 
     /// Restores what an earlier daemon stored.
     pub(super) fn restore(&mut self, stored: StoredSessions, now: Instant) {
+        self.ending.extend(stored.ending);
         for key in stored.sessions {
             self.insert_unused(UsageKey::Session(key), now);
         }
@@ -212,6 +240,9 @@ impl SessionTable {
 pub(super) struct StoredSessions {
     pub(super) sessions: Vec<SessionKey>,
     pub(super) talks: HashMap<String, McpSession>,
+    /// Those whose end the next daemon has to complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) ending: Vec<SessionKey>,
 }
 
 #[cfg(test)]
@@ -270,6 +301,7 @@ mod tests {
                 access: ProjectAccess::default(),
                 own: true,
                 initialize: Value::Null,
+                kept: KeptRequests::default(),
             };
             table.insert_mcp_session(&n.to_string(), talk, now);
             let has_all = (n + 1) % SESSIONS_PER_PRINCIPAL == 0;
@@ -305,7 +337,7 @@ mod tests {
         );
         assert_eq!(table.admit(&name(0), false), Ok(()), "it is there");
         assert_eq!(table.admit(&key_of(2, "x"), true), Ok(()));
-        table.remove(&name(0));
+        table.begin_end(&name(0));
         assert_eq!(table.admit(&name(SESSIONS_PER_PRINCIPAL), false), Ok(()));
     }
 
@@ -313,9 +345,23 @@ mod tests {
     fn what_ended_is_not_due_and_leaving_it_is_nothing() {
         let (mut table, now) = (SessionTable::default(), Instant::now());
         table.begin_use(usage_key("a"), now);
-        table.remove(&key("a"));
+        table.begin_end(&key("a"));
         assert!(!table.end_use(&usage_key("a"), now));
         assert_eq!(table.due(now + IDLE, IDLE), (vec![], None));
+    }
+
+    #[test]
+    fn an_end_that_was_not_completed_is_known_to_the_next() {
+        let (mut table, now) = (SessionTable::default(), Instant::now());
+        table.begin_use(usage_key("a"), now);
+        table.begin_end(&key("a"));
+        let kept = table.take_changed().unwrap();
+        let mut next = SessionTable::default();
+        next.restore(kept, now);
+        assert_eq!(next.ending(), [key("a")]);
+        assert_eq!(next.take_changed(), None);
+        next.finish_end(&key("a"));
+        assert_eq!(next.take_changed(), Some(StoredSessions::default()));
     }
 
     #[test]
@@ -328,6 +374,7 @@ mod tests {
             access: ProjectAccess::read_only(),
             own: true,
             initialize: Value::Null,
+            kept: KeptRequests::default(),
         };
         table.insert_mcp_session("1", talk.clone(), now);
         let kept = table.take_changed().unwrap();

@@ -16,6 +16,7 @@ use ostler_journal::atomic_file::{self, UMASK_MODE};
 use ostler_model::owner::Owner;
 use ostler_model::{Caller, ErrorCode, Scope, SessionName};
 use parking_lot::Mutex;
+use rmcp::model::CallToolResult;
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -26,8 +27,10 @@ use super::session_table::{
     StoredSessions, UsageKey,
 };
 use crate::client::ConnectedClient;
+use crate::interrupted::{InterruptCause, InterruptedCall};
+use crate::session_hooks::{KeptRequests, SessionHooks};
 use crate::state::McpState;
-use crate::streamable_http::{SessionHooks, StreamableHttp};
+use crate::streamable_http::StreamableHttp;
 
 /// The sessions of HTTP clients. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -80,6 +83,11 @@ impl HttpSessions {
     /// Ends idle sessions and updates the file, until the shutdown.
     pub(super) async fn run(self, mcp: StreamableHttp) {
         let shutdown = self.0.shutdown.clone();
+        let ending = self.0.table.lock().ending();
+        for key in ending {
+            tracing::info!(session = %key.session, "an earlier daemon had begun to end this session");
+            self.end_idle(&key).await;
+        }
         loop {
             let (due, next) = self.0.table.lock().due(Instant::now(), self.0.idle);
             for place in due {
@@ -150,9 +158,12 @@ impl HttpSessions {
     /// # Errors
     /// When an execution cannot be stopped or cleaned.
     pub(super) async fn end(&self, key: &SessionKey) -> Result<(), ostler_engine::Error> {
-        self.0.table.lock().remove(key);
+        self.0.table.lock().begin_end(key);
         self.0.changed.notify_one();
-        self.0.mcp_state.end_session(&caller(key)).await
+        self.0.mcp_state.end_session(&caller(key)).await?;
+        self.0.table.lock().finish_end(key);
+        self.0.changed.notify_one();
+        Ok(())
     }
 
     async fn end_idle(&self, key: &SessionKey) {
@@ -199,6 +210,7 @@ impl SessionHooks for HttpSessions {
             access: client.access.clone(),
             own: is_anonymous,
             initialize,
+            kept: KeptRequests::default(),
         };
         table.insert_mcp_session(id, mcp_session, Instant::now());
         drop(table);
@@ -211,6 +223,27 @@ impl SessionHooks for HttpSessions {
             .lock()
             .mcp_session(id)
             .map(|session| session.initialize.clone())
+    }
+
+    fn kept_requests(&self, id: &str) -> KeptRequests {
+        let session = self.mcp_session(id);
+        session.map(|session| session.kept).unwrap_or_default()
+    }
+
+    fn change_kept_requests(&self, id: &str, change: &dyn Fn(&mut KeptRequests)) {
+        self.0.table.lock().change_kept(id, change);
+        self.0.changed.notify_one();
+    }
+
+    fn interrupted_call(
+        &self,
+        id: &str,
+        call: &InterruptedCall,
+        cause: InterruptCause,
+    ) -> Option<CallToolResult> {
+        let session = self.mcp_session(id)?;
+        let caller = session.access.reader(caller(&session.key));
+        Some(call.result(self.0.mcp_state.engine(), &caller, cause))
     }
 
     fn on_session_ended<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()> {

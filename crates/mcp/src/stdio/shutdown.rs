@@ -12,8 +12,9 @@ use tokio::time::timeout;
 use super::shared_state::{OutputLine, StdioShared};
 use crate::client::ConnectedClient;
 use crate::connection_log::PendingLine;
-use crate::interrupted::{self, InterruptCause};
+use crate::interrupted::{InterruptCause, InterruptedCall};
 use crate::json_rpc::{BatchMember, ParsedLine, parse_members, parse_message};
+use crate::tools;
 
 /// How long the client may take to read the answers, in milliseconds.
 const WRITE_MS: u64 = 1_000;
@@ -91,14 +92,9 @@ fn shutdown_answer(
     let bindings = pending.bindings.iter().filter(|it| it.member == member);
     let started_ids: Vec<_> = bindings.map(|it| it.id).collect();
     let arguments = params.arguments.unwrap_or_default();
-    let result = interrupted::interrupted_result(
-        engine,
-        client,
-        InterruptCause::Shutdown,
-        &params.name,
-        &arguments,
-        &started_ids,
-    );
+    let tool = tools::find_tool(client.context.tools, &params.name);
+    let call = InterruptedCall::new(client, tool, &arguments, &started_ids);
+    let result = call.result(engine, &client.caller, InterruptCause::Shutdown);
     let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
     shared.answer_line(&id, true, &answer)
 }

@@ -20,13 +20,11 @@ use http::{HeaderMap, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _, JsonRpcMessage};
 use serde_json::Value;
 
-use super::config::SessionHooks;
 use crate::json_rpc::{
     BATCH_REVISION, BatchMember, IncomingMessage, Malformed, parse_members, unsupported_batch,
 };
+use crate::session_hooks::{MCP_SESSION_HEADER, SessionHooks};
 
-/// The header with the session of a request.
-const SESSION_HEADER: &str = "mcp-session-id";
 /// The header with the revision of a request, which 2025-03-26 does not have yet.
 const VERSION_HEADER: &str = "mcp-protocol-version";
 
@@ -87,7 +85,7 @@ pub(super) async fn handle_batch(
 /// Why a client of this session sends no batches. The library reports an unknown session.
 fn check_batch_supported(hooks: &dyn SessionHooks, headers: &HeaderMap) -> Option<Malformed> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let Some(session) = header(SESSION_HEADER) else {
+    let Some(session) = header(MCP_SESSION_HEADER) else {
         return Some(unsupported_batch(header(VERSION_HEADER)));
     };
     let initialize_params = hooks.initialize_params(session)?;

@@ -12,8 +12,8 @@ use http::{Method, StatusCode};
 use rmcp::model::ErrorCode;
 
 use super::batch;
-use super::config::SessionHooks;
 use crate::json_rpc::{Malformed, ParsedLine, parse_message};
+use crate::session_hooks::SessionHooks;
 
 /// What bodies are checked against.
 #[derive(Debug, Clone)]

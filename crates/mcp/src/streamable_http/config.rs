@@ -1,28 +1,13 @@
-//! Configuration of the endpoint, and its callbacks.
+//! Configuration of the endpoint.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Callbacks of the router that MCP is mounted in, which identifies callers and keeps sessions.
-pub(crate) trait SessionHooks: fmt::Debug + Send + Sync + 'static {
-    /// An MCP session starts with these parameters of `initialize`, in a request with these
-    /// extensions. The implementation may replace its [`ConnectedClient`](crate::ConnectedClient),
-    /// which is then that of the session.
-    fn on_session_started(&self, id: &str, initialize: Value, extensions: &mut http::Extensions);
-
-    /// The `initialize` parameters of the session with this id, unless it has ended; an earlier
-    /// daemon may have created it.
-    fn initialize_params(&self, id: &str) -> Option<Value>;
-
-    /// An MCP session has ended, for whatever reason.
-    fn on_session_ended<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()>;
-}
+use crate::handler::HttpRequests;
+use crate::session_hooks::SessionHooks;
 
 /// Configuration of MCP over HTTP.
 #[derive(Debug, Clone)]
@@ -34,8 +19,20 @@ pub(crate) struct StreamableConfig {
     /// How long a client of the handshake era has to resume a lost stream before its call counts as
     /// cancelled.
     pub resume_window: Duration,
-    /// Cancelled to end every stream and session.
+    /// Cancelled when the daemon shuts down: calls are answered with their present state.
     pub shutdown: CancellationToken,
+    /// Cancelled after that, to end every stream and session.
+    pub transport_end: CancellationToken,
     /// Work to await before the process ends.
     pub tasks: TaskTracker,
+}
+
+impl StreamableConfig {
+    /// What its requests have in common for a handler.
+    pub(crate) fn requests(&self) -> HttpRequests {
+        HttpRequests {
+            hooks: Arc::clone(&self.hooks),
+            shutdown: self.shutdown.clone(),
+        }
+    }
 }

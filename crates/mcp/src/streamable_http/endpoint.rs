@@ -15,9 +15,10 @@ use rmcp::transport::streamable_http_server::session::{
 use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
 
 use super::body_check::{self, BodyCheck};
-use super::config::{SessionHooks, StreamableConfig};
+use super::config::StreamableConfig;
 use super::sessions::HookedSessionManager;
 use crate::handler::McpHandler;
+use crate::session_hooks::SessionHooks;
 use crate::state::McpState;
 
 /// The mountable MCP endpoint. Cheap to clone.
@@ -31,7 +32,8 @@ pub(crate) struct StreamableHttp {
 /// extension: identity, session and tools are determined by the router it is mounted in.
 #[must_use]
 pub(crate) fn streamable(mcp_state: &McpState, streaming: StreamableConfig) -> StreamableHttp {
-    let handler = McpHandler::of_requests(mcp_state.clone(), streaming.tasks.clone());
+    let (requests, calls) = (streaming.requests(), streaming.tasks.clone());
+    let handler = McpHandler::of_requests(mcp_state.clone(), requests, calls);
     streamable_over(move || handler.clone(), streaming)
 }
 
@@ -45,7 +47,7 @@ pub(crate) fn streamable_over<S: ServerHandler + Send + 'static>(
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_max_request_body_bytes(streaming.body_bytes)
-        .with_cancellation_token(streaming.shutdown.clone());
+        .with_cancellation_token(streaming.transport_end.clone());
     config.session_store = Some(Arc::new(HookSessionStore(Arc::clone(&streaming.hooks))));
     let bodies = BodyCheck {
         limit: streaming.body_bytes,

@@ -2,16 +2,18 @@
 //!
 //! The library answers the requests (`endpoint`), whose bodies are checked first (`body_check`);
 //! `batch` handles JSON-RPC batches. `sessions` keeps the sessions of the handshake era, so that the
-//! embedding router is notified when one starts and ends, and `streams` their response streams.
+//! embedding router is notified when one starts and ends, `streams` their response streams, and
+//! `event_ids` what a client sends back to resume one.
 
 mod batch;
 mod body_check;
 mod config;
 mod endpoint;
+mod event_ids;
 mod sessions;
 mod streams;
 
-pub(super) use config::{SessionHooks, StreamableConfig};
+pub(super) use config::StreamableConfig;
 #[cfg(feature = "conformance-fixtures")]
 pub(super) use endpoint::streamable_over;
 pub(super) use endpoint::{StreamableHttp, streamable};

@@ -11,8 +11,8 @@ use futures_util::Stream;
 use futures_util::stream::{self, SelectAll, StreamExt as _};
 use http::request::Parts;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions as _, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions as _, JsonObject, JsonRpcMessage,
+    JsonRpcRequest, RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::{
@@ -25,10 +25,16 @@ use tokio::sync::mpsc::Receiver;
 
 use super::batch::BatchExtension;
 use super::config::StreamableConfig;
+use super::event_ids::{EventIds, LastEvent, StreamRequest};
 use super::streams::{
-    ResponseStream, Resumption, StreamCalls, StreamKey, StreamWatch, error_message, event_position,
+    ResponseStream, Resumption, StreamCalls, StreamEventIds, StreamKey, StreamWatch, error_message,
+    event_position,
 };
+use crate::client::ConnectedClient;
+use crate::interrupted::{InterruptCause, InterruptedCall};
 use crate::json_rpc::IN_FLIGHT;
+use crate::planned_start::PlannedStart;
+use crate::tools;
 
 /// Sessions, and the calls whose answers are pending.
 #[derive(Debug)]
@@ -36,6 +42,7 @@ pub(super) struct HookedSessionManager {
     sessions: Arc<LocalSessionManager>,
     streaming: StreamableConfig,
     calls: Arc<StreamCalls>,
+    event_ids: Arc<EventIds>,
 }
 
 impl HookedSessionManager {
@@ -47,6 +54,7 @@ impl HookedSessionManager {
             sessions: Arc::new(sessions),
             streaming,
             calls: Arc::default(),
+            event_ids: Arc::new(EventIds::new()),
         }
     }
 
@@ -56,10 +64,19 @@ impl HookedSessionManager {
         handle.ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.clone()))
     }
 
+    /// The event ids of a stream that answers this request, or none.
+    fn ids_of(&self, request: Option<&StreamRequest>) -> StreamEventIds {
+        StreamEventIds {
+            ids: Arc::clone(&self.event_ids),
+            request: request.and_then(StreamRequest::encode).map(Into::into),
+        }
+    }
+
     fn watch_stream(
         &self,
         key: StreamKey,
         turn: u64,
+        ids: StreamEventIds,
         receiver: Receiver<ServerSseMessage>,
     ) -> ResponseStream {
         let watch = StreamWatch {
@@ -69,7 +86,7 @@ impl HookedSessionManager {
             calls: Arc::clone(&self.calls),
             streaming: self.streaming.clone(),
         };
-        ResponseStream::watched(receiver, watch)
+        ResponseStream::watched(receiver, ids, watch)
     }
 
     /// Opens the response stream of a request and returns it with its number; an error where a
@@ -77,30 +94,35 @@ impl HookedSessionManager {
     async fn open_stream(
         &self,
         handle: &LocalSessionHandle,
-        request: &RequestId,
+        request: &StreamRequest,
     ) -> Result<Result<(u64, ResponseStream), ServerSseMessage>, LocalSessionManagerError> {
         let channel = handle.establish_request_wise_channel().await?;
         let id = handle.id();
         let gone = || LocalSessionManagerError::SessionNotFound(id.clone());
         let stream = channel.http_request_id.ok_or_else(gone)?;
         let key = (id.clone(), stream);
-        let Some(turn) = self.calls.begin(key.clone(), request.clone()) else {
+        let Some(turn) = self.calls.begin(key.clone(), request.id.clone()) else {
             handle.close_request_wise_channel(stream).await?;
             let error = ErrorData::invalid_request(IN_FLIGHT, None);
-            return Ok(Err(error_message(request.clone(), error)));
+            return Ok(Err(error_message(request.id.clone(), error)));
         };
-        Ok(Ok((stream, self.watch_stream(key, turn, channel.inner))))
+        let ids = self.ids_of(Some(request));
+        Ok(Ok((
+            stream,
+            self.watch_stream(key, turn, ids, channel.inner),
+        )))
     }
 
     /// Forwards one request.
     async fn forward(
         &self,
         handle: &LocalSessionHandle,
-        message: ClientJsonRpcMessage,
+        mut message: ClientJsonRpcMessage,
     ) -> Result<JoinedStreams, LocalSessionManagerError> {
         let mut joined = JoinedStreams::default();
-        if let JsonRpcMessage::Request(request) = &message {
-            match self.open_stream(handle, &request.id).await? {
+        if let JsonRpcMessage::Request(request) = &mut message {
+            let stream_request = StreamRequest::planned(request);
+            match self.open_stream(handle, &stream_request).await? {
                 Ok((stream, answering)) => {
                     joined.streams.push(answering);
                     handle.push_message(message, Some(stream)).await?;
@@ -124,7 +146,8 @@ impl HookedSessionManager {
                 forwarded.push((message, None));
                 continue;
             };
-            match self.open_stream(&handle, &request.id).await? {
+            let stream_request = StreamRequest::without_call(request.id.clone());
+            match self.open_stream(&handle, &stream_request).await? {
                 Ok((stream, answering)) => {
                     joined.streams.push(answering.in_batch());
                     forwarded.push((message, Some(stream)));
@@ -145,6 +168,97 @@ impl HookedSessionManager {
             }
         });
         Ok(joined)
+    }
+}
+
+impl HookedSessionManager {
+    /// The stream of what answers no request, with what this daemon has not sent yet.
+    async fn standalone_stream(
+        &self,
+        handle: &LocalSessionHandle,
+    ) -> Result<ResponseStream, LocalSessionManagerError> {
+        let receiver = handle.establish_common_channel().await?.inner;
+        Ok(ResponseStream::unwatched(receiver, self.ids_of(None)))
+    }
+
+    /// Resumes a stream of this daemon.
+    async fn resume_current(
+        &self,
+        handle: &LocalSessionHandle,
+        last_event_id: String,
+        request: Option<&StreamRequest>,
+    ) -> Result<ResponseStream, LocalSessionManagerError> {
+        let (position, ids) = (event_position(&last_event_id), self.ids_of(request));
+        let last = last_event_id.parse()?;
+        // Before the library replaces the old stream, so that its end is ignored.
+        let key = position.map(|(_, stream)| (handle.id().clone(), stream));
+        let resumption = position
+            .zip(key.as_ref())
+            .and_then(|((index, _), key)| self.calls.resume(key, index));
+        if let Some(Resumption::Answered(missed)) = resumption {
+            return Ok(ResponseStream::replay(missed.into_iter(), ids));
+        }
+        let receiver = handle.resume(last).await?.inner;
+        Ok(match (key, resumption) {
+            (Some(key), Some(Resumption::Live(turn))) => {
+                self.watch_stream(key, turn, ids, receiver)
+            }
+            _ => ResponseStream::unwatched(receiver, ids),
+        })
+    }
+
+    /// Answers a request whose stream is gone.
+    fn lost_answer(
+        &self,
+        id: &SessionId,
+        request: StreamRequest,
+        cause: InterruptCause,
+    ) -> ResponseStream {
+        let hooks = &self.streaming.hooks;
+        let result = request
+            .call
+            .and_then(|call| hooks.interrupted_call(id, &call, cause));
+        let event = match result {
+            Some(result) => {
+                let result = ServerResult::CallToolResult(result);
+                ServerSseMessage::from_message(JsonRpcMessage::response(result, request.id))
+            }
+            None => {
+                let message = "the answer to this request is lost; send it again";
+                error_message(request.id, ErrorData::internal_error(message, None))
+            }
+        };
+        ResponseStream::replay([event].into_iter(), self.ids_of(None))
+    }
+}
+
+impl StreamRequest {
+    /// A request whose lost answer says nothing of what it started.
+    fn without_call(id: RequestId) -> Self {
+        Self { id, call: None }
+    }
+
+    /// The id of what a tool call starts is chosen here.
+    fn planned(request: &mut JsonRpcRequest<ClientRequest>) -> Self {
+        let id = request.id.clone();
+        let ClientRequest::CallToolRequest(call) = &mut request.request else {
+            return Self::without_call(id);
+        };
+        let parts = call.extensions().get::<Parts>();
+        let client = parts.and_then(|parts| parts.extensions.get::<Arc<ConnectedClient>>());
+        let Some(client) = client.cloned() else {
+            return Self::without_call(id);
+        };
+        let start = PlannedStart::new();
+        let tool = tools::find_tool(client.context.tools, &call.params.name);
+        let none = JsonObject::new();
+        let arguments = call.params.arguments.as_ref().unwrap_or(&none);
+        let interrupted = InterruptedCall::new(&client, tool, arguments, &[start.id()]);
+        call.extensions_mut().insert(start);
+        Self {
+            id,
+            call: Some(interrupted),
+        }
     }
 }
 
@@ -223,7 +337,8 @@ impl SessionManager for HookedSessionManager {
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        self.sessions.create_standalone_stream(id).await
+        let handle = self.handle(id).await?;
+        self.standalone_stream(&handle).await
     }
 
     async fn resume(
@@ -231,22 +346,22 @@ impl SessionManager for HookedSessionManager {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let position = event_position(&last_event_id);
         let handle = self.handle(id).await?;
-        let last = last_event_id.parse()?;
-        // Before the library replaces the old stream, so that its end is ignored.
-        let key = position.map(|(_, stream)| (id.clone(), stream));
-        let resumption = position
-            .zip(key.as_ref())
-            .and_then(|((index, _), key)| self.calls.resume(key, index));
-        if let Some(Resumption::Answered(missed)) = resumption {
-            return Ok(ResponseStream::replay(missed));
+        match self.event_ids.parse(&last_event_id) {
+            LastEvent::Current { position, request } => {
+                let resumed = self.resume_current(&handle, position, request.as_ref());
+                match (resumed.await, request) {
+                    (Err(_), Some(request)) => {
+                        Ok(self.lost_answer(id, request, InterruptCause::StreamLost))
+                    }
+                    (resumed, _) => resumed,
+                }
+            }
+            LastEvent::Earlier {
+                request: Some(request),
+            } => Ok(self.lost_answer(id, request, InterruptCause::Restart)),
+            LastEvent::Earlier { request: None } => self.standalone_stream(&handle).await,
         }
-        let receiver = handle.resume(last).await?.inner;
-        Ok(match (key, resumption) {
-            (Some(key), Some(Resumption::Live(turn))) => self.watch_stream(key, turn, receiver),
-            _ => ResponseStream::unwatched(receiver),
-        })
     }
 
     async fn restore_session(

@@ -11,7 +11,9 @@ use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
     ErrorCode, ErrorData, JsonRpcError, JsonRpcMessage, JsonRpcNotification, RequestId,
 };
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError,
+};
 use rmcp::transport::streamable_http_server::session::{
     ServerSseMessage, SessionId, SessionManager as _,
 };
@@ -20,6 +22,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::config::StreamableConfig;
+use super::event_ids::EventIds;
 
 /// The error of a request whose session has ended, in the range JSON-RPC leaves to
 /// implementations.
@@ -138,9 +141,29 @@ impl StreamCalls {
 #[derive(Debug)]
 pub(super) struct ResponseStream {
     receiver: Receiver<ServerSseMessage>,
+    ids: StreamEventIds,
     watch: Option<StreamWatch>,
     /// Part of the merged stream of a batch; cannot be resumed.
     is_member: bool,
+}
+
+/// The event ids of one stream.
+#[derive(Debug, Clone)]
+pub(super) struct StreamEventIds {
+    pub(super) ids: Arc<EventIds>,
+    /// The request that it answers, encoded.
+    pub(super) request: Option<Arc<str>>,
+}
+
+impl StreamEventIds {
+    /// Makes the event's id, which is the library's, the client's. Whoever has the response is to
+    /// be answered no more.
+    fn apply(&self, event: &mut ServerSseMessage) {
+        let request = self.request.as_deref().filter(|_| !is_response(event));
+        if let Some(position) = &event.event_id {
+            event.event_id = Some(self.ids.id(position, request));
+        }
+    }
 }
 
 /// Decides the fate of a call when its stream ends.
@@ -154,30 +177,42 @@ pub(super) struct StreamWatch {
 }
 
 impl ResponseStream {
-    pub(super) const fn watched(receiver: Receiver<ServerSseMessage>, watch: StreamWatch) -> Self {
+    pub(super) const fn watched(
+        receiver: Receiver<ServerSseMessage>,
+        ids: StreamEventIds,
+        watch: StreamWatch,
+    ) -> Self {
         Self {
             receiver,
+            ids,
             watch: Some(watch),
             is_member: false,
         }
     }
 
-    pub(super) const fn unwatched(receiver: Receiver<ServerSseMessage>) -> Self {
+    pub(super) const fn unwatched(
+        receiver: Receiver<ServerSseMessage>,
+        ids: StreamEventIds,
+    ) -> Self {
         Self {
             receiver,
+            ids,
             watch: None,
             is_member: false,
         }
     }
 
     /// Events that are known already, and nothing after them.
-    pub(super) fn replay(events: VecDeque<ServerSseMessage>) -> Self {
+    pub(super) fn replay(
+        events: impl ExactSizeIterator<Item = ServerSseMessage>,
+        ids: StreamEventIds,
+    ) -> Self {
         let (sender, receiver) = mpsc::channel(events.len().max(1));
         for event in events {
             // There is room for all of them.
             let _sent = sender.try_send(event);
         }
-        Self::unwatched(receiver)
+        Self::unwatched(receiver, ids)
     }
 
     pub(super) fn in_batch(mut self) -> Self {
@@ -195,6 +230,8 @@ impl ResponseStream {
         if self.is_member {
             event.message.as_ref()?;
             (event.event_id, event.retry) = (None, None);
+        } else {
+            self.ids.apply(&mut event);
         }
         Some(event)
     }
@@ -273,14 +310,23 @@ impl StreamWatch {
         if is_answered {
             return;
         }
-        let (session, _) = &self.key;
+        if let Err(error) = self.cancel(request).await {
+            tracing::debug!(%error, "the session of a lost stream is gone");
+        }
+    }
+
+    /// Cancels the call. Nothing more comes of it: who resumes its stream is to be told so.
+    async fn cancel(&self, request: RequestId) -> Result<(), LocalSessionManagerError> {
+        let (session, stream) = &self.key;
+        let handle = self.sessions.sessions.read().await.get(session).cloned();
         let cancelled = self
             .sessions
             .accept_message(session, cancel_notification(request))
             .await;
-        if let Err(error) = cancelled {
-            tracing::debug!(%error, "the session of a lost stream is gone");
+        if let Some(handle) = handle {
+            handle.close_request_wise_channel(*stream).await?;
         }
+        cancelled
     }
 
     /// Keeps events until the client may no longer resume; returns whether the answer is one.
@@ -301,7 +347,7 @@ impl StreamWatch {
     }
 }
 
-/// The index and the number of the response stream in an event id (`index/stream`).
+/// The index and the number of the response stream in an event id of the library (`index/stream`).
 pub(super) fn event_position(event_id: &str) -> Option<(u64, u64)> {
     let (index, stream) = event_id.split_once('/')?;
     Some((index.parse().ok()?, stream.parse().ok()?))

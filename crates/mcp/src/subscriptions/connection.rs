@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use ostler_model::Caller;
 use parking_lot::Mutex;
-use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
+use rmcp::model::{
+    LoggingLevel, LoggingMessageNotificationParam, ResourceUpdatedNotificationParam,
+};
 use rmcp::{ErrorData, Peer, RoleServer};
 use serde_json::Value;
 use tokio::task::{AbortHandle, JoinSet};
@@ -19,6 +21,7 @@ use super::resource_watch::{self, WatchedResource};
 use super::update_sink::UpdateSink;
 use crate::notifications::{AgentNotification, Notifications};
 use crate::resources::quota_error;
+use crate::session_hooks::KeptRequests;
 use crate::state::McpState;
 
 /// The logger name of log messages.
@@ -64,6 +67,29 @@ impl SubscribedConnection {
             peer,
             level,
             tasks: Mutex::new(tasks),
+        }
+    }
+
+    /// Takes up what the client had requested of an earlier daemon, and says that each resource may
+    /// have changed meanwhile.
+    pub(crate) fn restore(&self, kept: &KeptRequests) {
+        if let Some(level) = kept.level {
+            self.set_level(level);
+        }
+        for uri in kept.subscriptions() {
+            if let Err(error) = self.subscribe(uri) {
+                tracing::debug!(uri, error = %error.message, "a subscription is not restored");
+                continue;
+            }
+            let (peer, params) = (
+                self.peer.clone(),
+                ResourceUpdatedNotificationParam::new(uri),
+            );
+            self.tasks.lock().running.spawn(async move {
+                if let Err(error) = peer.notify_resource_updated(params).await {
+                    tracing::debug!(%error, "the client of a restored session is gone");
+                }
+            });
         }
     }
 

@@ -1,0 +1,222 @@
+"""MCP over HTTP across the end of the daemon: every call is answered, by what it began itself, and what a session has
+requested holds under the next daemon."""
+
+import concurrent.futures
+from urllib.parse import urlsplit
+
+import pytest
+
+from harness import HttpDaemon, until
+from harness.mcp_http import McpHttpClient, text
+
+
+class Served:
+    """A daemon at one address, and the next one at the same."""
+
+    def __init__(self, installation):
+        self.installation = installation
+        self.daemon = HttpDaemon(installation, "--no-token")
+        self.base, self.port = self.daemon.base, urlsplit(self.daemon.base).port
+
+    def again(self):
+        self.daemon.process.wait(timeout=20)
+        self.daemon = HttpDaemon(self.installation, "--no-token", port=self.port)
+
+    def kill(self):
+        self.daemon.process.kill()
+        self.again()
+
+    def shut_down(self):
+        self.installation.cli("shutdown")
+        self.again()
+
+    def client(self, **options):
+        return McpHttpClient(self.base, **options)
+
+    def wait_for(self, file):
+        """A script that says its name and waits for a file of it."""
+        path = self.installation.work / file
+        return f"echo this-is-{file}; until [ -e {path} ]; do sleep 0.05; done; echo {file}-done"
+
+    def running(self, file):
+        """The process that runs such a script, once it has printed."""
+        def found():
+            shown = [it for it in self.installation.json("ps", "-a") if f"this-is-{file}" in it["command"]]
+            return shown[0] if shown and shown[0]["output_bytes"] else None
+
+        return until(found, 20, f"the output of {file}")
+
+
+@pytest.fixture
+def served(installation):
+    served = Served(installation)
+    yield served
+    served.daemon.end()
+
+
+def begun(served, client, file, **options):
+    """A call in flight: its id, its stream, and its process."""
+    request, stream = client.begin("exec", script=served.wait_for(file), cwd=str(served.installation.work), **options)
+    return request, stream, served.running(file)["id"]
+
+
+def test_a_stream_of_an_earlier_daemon_is_no_other_calls(served):
+    client = served.client()
+    first, lost, process = begun(served, client, "first")
+    served.kill()
+    lost.end()
+    second, stream, _ = begun(served, client, "second")
+    resumed = client.listen(lost.ids[-1])
+    answer = resumed.answer(first)
+    assert answer["result"]["isError"] and "restarted" in text(answer), answer
+    assert f"process {process} goes on" in text(answer) and "look with process" in text(answer), answer
+    resumed.end()
+    (served.installation.work / "second").touch()
+    answer = stream.answer(second)
+    assert "second-done" in text(answer) and "first" not in text(answer), answer
+    (served.installation.work / "first").touch()
+    assert "first-done" in client.call("process", action="wait", ids=[process])
+    assert [it["id"] for it in resumed.messages] == [first]
+
+
+@pytest.mark.parametrize("end", ["kill", "shut_down"])
+def test_a_call_that_a_restart_cuts_off_is_answered_when_its_stream_is_resumed(served, end):
+    client = served.client()
+    request, stream, process = begun(served, client, "one")
+    last = stream.ids[-1]
+    getattr(served, end)()
+    stream.end()
+    (served.installation.work / "one").touch()
+    served.installation.cli("wait", process)
+    for _ in range(2):
+        answer = client.listen(last).answer(request)
+        assert f"process {process} has ended" in text(answer), answer
+
+
+def test_what_changes_nothing_may_be_called_again(served):
+    client = served.client()
+    process = client.call("exec", script=served.wait_for("one"), wait_ms=0).split()[0].strip("[")
+    request, stream = client.begin("process", action="wait", ids=[process], wait_ms=40_000)
+    until(lambda: stream.ids, 20, "the first event")
+    served.kill()
+    answer = client.listen(stream.ids[-1]).answer(request)
+    assert "nothing was started or changed" in text(answer), answer
+    listed, stream = client.open("tools/list", {})
+    stream.answer(listed)
+    served.kill()
+    answer = client.listen(stream.ids[0]).answer(listed)
+    assert "send it again" in answer["error"]["message"], answer
+
+
+def test_a_stream_that_is_resumed_too_late_is_answered(served):
+    client = served.client()
+    request, stream, process = begun(served, client, "one", wait_ms=45_000)
+    stream.leave()
+    until(lambda: served.installation.json("info", process)["status"] == "terminated", 30, "the end of the window")
+    answer = client.listen(stream.ids[-1]).answer(request)
+    assert "not resumed in time" in text(answer) and f"process {process} has ended" in text(answer), answer
+
+
+def test_who_has_the_answer_gets_no_other(served):
+    client = served.client()
+    request, stream = client.begin("exec", command=["echo", "x"])
+    stream.answer(request)
+    stream.end()
+    served.kill()
+    resumed = client.listen(stream.ids[-1])
+    client.post("ping")
+    assert not [it for it in resumed.messages if "id" in it], resumed.messages
+
+
+@pytest.mark.parametrize("handshake", [True, False])
+@pytest.mark.parametrize("progress", [None, 5])
+def test_a_shutdown_answers_calls_and_ends_nothing(served, handshake, progress):
+    client = served.client(handshake=handshake)
+    work = str(served.installation.work)
+    params = {"name": "exec", "arguments": {"script": served.wait_for("one"), "cwd": work}}
+    if progress is not None:
+        params["_meta"] = {"progressToken": progress}
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        call = threads.submit(client.post, "tools/call", params)
+        process = served.running("one")
+        served.shut_down()
+        status, answer = call.result(20)
+    assert status == 200 and answer["result"]["isError"], answer
+    assert "shut down" in text(answer) and f"process {process['id']} goes on" in text(answer), answer
+    assert served.installation.json("info", process["id"])["status"] == "running"
+    (served.installation.work / "one").touch()
+    assert served.installation.cli("wait", process["id"]).returncode == 0
+
+
+def test_a_shutdown_waits_for_no_client_that_does_not_read(served):
+    client = served.client()
+    stream = client.listen()
+    begun(served, client, "one")
+    served.shut_down()
+    stream.end()
+
+
+@pytest.mark.parametrize("end", ["kill", "shut_down"])
+def test_notifications_of_the_next_daemon_are_delivered(served, end):
+    client = served.client()
+    stream = client.listen()
+    for _ in range(4):
+        client.call("exec", script=served.wait_for("early"), wait_ms=0)
+    (served.installation.work / "early").touch()
+    until(lambda: len(stream.told("notifications/message")) >= 4, 20, "the notifications")
+    process = client.call("exec", script=served.wait_for("one") + "; exit 9", wait_ms=0).split()[0].strip("[")
+    getattr(served, end)()
+    assert client.post("ping")[0] == 200
+    (served.installation.work / "one").touch()
+    served.installation.cli("wait", process, check=False)
+    resumed = client.listen(stream.ids[-1])
+    until(lambda: any("exit 9" in str(it) or "exited 9" in str(it) for it in resumed.told("notifications/message")), 20, "the exit")
+
+
+@pytest.mark.parametrize("end", ["kill", "shut_down"])
+def test_subscriptions_and_the_level_outlive_the_daemon(served, end):
+    client = served.client()
+    process = client.call("exec", script=served.wait_for("one"), wait_ms=0).split()[0].strip("[")
+    other = client.call("exec", script=served.wait_for("two"), wait_ms=0).split()[0].strip("[")
+    for method, params in (
+        ("logging/setLevel", {"level": "error"}), ("resources/subscribe", {"uri": f"proc://{process}"}),
+        ("resources/subscribe", {"uri": f"proc://{other}"}), ("resources/unsubscribe", {"uri": f"proc://{other}"}),
+    ):
+        status, answer = client.post(method, params)
+        assert status == 200 and "result" in answer, answer
+    for _ in range(2):
+        getattr(served, end)()
+        stream = client.listen()
+        # It may have changed meanwhile.
+        until(lambda: stream.told("notifications/resources/updated"), 20, "the update")
+    before = len(stream.told("notifications/resources/updated"))
+    for file in ("one", "two"):
+        (served.installation.work / file).touch()
+    until(lambda: len(stream.told("notifications/resources/updated")) > before, 20, "the end of the process")
+    assert {it["uri"] for it in stream.told("notifications/resources/updated")} == {f"proc://{process}"}
+    assert not stream.told("notifications/message"), "below the level"
+
+
+def test_the_end_of_a_session_that_a_kill_interrupts_is_completed(served):
+    client = served.client()
+    stubborn = f"trap '' TERM; {served.wait_for('one')}"
+    processes = [client.call("exec", script=stubborn, wait_ms=0).split()[0].strip("[") for _ in range(3)]
+    served.running("one")
+    until(lambda: client.session in (served.installation.state / "http-sessions.json").read_text(), 20, "the session")
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        threads.submit(client.delete)
+        until(lambda: '"ending"' in (served.installation.state / "http-sessions.json").read_text(), 20, "its end")
+        served.kill()
+    until(lambda: not served.installation.json("ps", "-a"), 30, "the end of its processes")
+    assert processes
+    until(lambda: '"ending"' not in (served.installation.state / "http-sessions.json").read_text(), 20, "the record")
+
+
+def test_lists_have_the_output_of_now(served):
+    client = served.client()
+    process = client.call("exec", script="echo hello; " + served.wait_for("one"), wait_ms=0).split()[0].strip("[")
+    info = until(lambda: (it := served.installation.json("info", process))["output_bytes"] and it, 20, "the output")
+    listed, = (it for it in served.installation.json("ps") if it["id"] == process)
+    assert (listed["output_bytes"], listed["cursor"]) == (info["output_bytes"], info["cursor"])
+    listed, = served.installation.rest("GET", "/api/v1/executions?status=running")["executions"]
+    assert listed["output_bytes"] == info["output_bytes"]
