@@ -30,10 +30,7 @@ TRICK = "rm -rf important #\rgit status"
 @pytest.fixture
 def asking_policy(each_installation):
     """An installation with a policy that asks about everything."""
-    config = each_installation.dir / "config" / "ostler"
-    config.mkdir(exist_ok=True)
-    (config / "policy.toml").write_text(RULES)
-    each_installation.give(config)
+    each_installation.write_policy(RULES)
     return each_installation
 
 
@@ -108,8 +105,7 @@ def test_the_terminals_question_plays_nothing(asking_policy):
 
 async def test_the_clients_form_plays_nothing(make_installation):
     installation = make_installation()
-    (installation.dir / "config" / "ostler").mkdir(exist_ok=True)
-    (installation.dir / "config" / "ostler" / "policy.toml").write_text(RULES)
+    installation.write_policy(RULES)
     forms = []
 
     async def ask(_context, params):

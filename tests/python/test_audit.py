@@ -169,9 +169,7 @@ def test_without_a_trail_there_is_nothing_to_verify(make_installation):
 
 def test_an_entry_says_who_asked_for_what_and_what_is_in_force(make_installation):
     installation = make_installation()
-    config = installation.dir / "config" / "ostler"
-    config.mkdir(exist_ok=True)
-    (config / "policy.toml").write_text(RULES)
+    installation.write_policy(RULES)
     installation.cli("run", "--isolation", "basic", "--", "echo", "x")
     assert installation.cli("run", "--", "curl", "https://a.example", check=False).returncode == 77
     events = [json.loads(line) for line in installation.cli("events", "--no-follow", "--json").stdout.splitlines()]

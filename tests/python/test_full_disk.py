@@ -239,10 +239,7 @@ async def test_a_session_ends_on_a_full_disk(small_disk):
 
 
 def test_an_approval_is_not_consumed_by_a_start_that_a_full_disk_refused(small_disk):
-    config = small_disk.dir / "config" / "ostler"
-    config.mkdir(exist_ok=True)
-    (config / "policy.toml").write_text('default = "ask"\n')
-    small_disk.give(config)
+    small_disk.write_policy('default = "ask"\n')
     start = {"command": {"argv": {"program": "/bin/echo", "args": ["x"]}}, "cwd": "/"}
 
     def refused():

@@ -37,9 +37,7 @@ not_match = ["cat touch"]
 def installation_with_rules(make_installation):
     """An installation with its own rules."""
     installation = make_installation()
-    config = installation.dir / "config" / "ostler"
-    config.mkdir(exist_ok=True)
-    (config / "policy.toml").write_text(RULES)
+    installation.write_policy(RULES)
     return installation
 
 
@@ -222,9 +220,7 @@ def test_rules_are_tested_by_their_own_examples(installation_with_rules):
 def test_half_a_policy_is_none(make_installation):
     """A file that cannot be read lets nothing run."""
     installation = make_installation()
-    config = installation.dir / "config" / "ostler"
-    config.mkdir(exist_ok=True)
-    (config / "policy.toml").write_text(RULES + "\n[[rule]\n")
+    installation.write_policy(RULES + "\n[[rule]\n")
     done = installation.cli("run", "--", "echo", "ran", check=False)
     assert done.returncode == 78 and b"policy.toml" in done.stderr, done
 
@@ -260,9 +256,7 @@ def test_a_defined_service_is_refused_too(installation_with_rules):
 ])
 def test_a_rule_about_a_place_finds_it_however_it_is_named(make_installation, words):
     installation = make_installation()
-    config = installation.dir / "config" / "ostler"
-    config.mkdir(exist_ok=True)
-    (config / "policy.toml").write_text(
+    installation.write_policy(
         "default = 'allow'\n[[rule]]\nid = 'no-etc'\nwords = ['/etc/*']\ndecision = 'deny'\njustification = 'not for agents'\n"
         "match = ['cat /etc/hostname']\nnot_match = ['cat etc/hostname']\n")
     refused = installation.cli("run", "--", *words, check=False)

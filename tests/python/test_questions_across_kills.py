@@ -175,10 +175,7 @@ def asking(installation):
 
 
 def with_policy(host):
-    config = host.dir / "config" / "ostler"
-    config.mkdir(parents=True, exist_ok=True)
-    (config / "policy.toml").write_text(RULES)
-    host.give(config)
+    host.write_policy(RULES)
     host.cli("ps")
     return host
 

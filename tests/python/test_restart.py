@@ -20,9 +20,7 @@ not_match = ["true"]
 @pytest.fixture
 def asking_policy(installation):
     """An installation with a policy that asks before a sleep."""
-    config = installation.dir / "config" / "ostler"
-    config.mkdir(exist_ok=True)
-    (config / "policy.toml").write_text(RULES)
+    installation.write_policy(RULES)
     return installation
 
 

@@ -177,6 +177,13 @@ class Installation:
         assert pid in procs.of_directory(self.dir), "not the daemon of this installation"
         return procs.ProcessHandle(pid)
 
+    def write_policy(self, rules):
+        """Sets the command policy of the installation's user."""
+        config = self.dir / "config" / "ostler"
+        config.mkdir(parents=True, exist_ok=True)
+        (config / "policy.toml").write_text(rules)
+        self.give(config)
+
     def kill_daemon(self):
         daemon = self.daemon()
         daemon.kill()
