@@ -7,20 +7,22 @@ from urllib.parse import urlsplit
 import pytest
 
 from harness import HttpDaemon, until
-from harness.mcp_http import McpHttpClient, text
+from harness.mcp_http import LegacySseClient, McpHttpClient, text
 
 
 class Served:
     """A daemon at one address, and the next one at the same."""
 
+    WORDS = ("--no-token", "--legacy-sse")
+
     def __init__(self, installation):
         self.installation = installation
-        self.daemon = HttpDaemon(installation, "--no-token")
+        self.daemon = HttpDaemon(installation, *self.WORDS)
         self.base, self.port = self.daemon.base, urlsplit(self.daemon.base).port
 
     def again(self):
         self.daemon.process.wait(timeout=20)
-        self.daemon = HttpDaemon(self.installation, "--no-token", port=self.port)
+        self.daemon = HttpDaemon(self.installation, *self.WORDS, port=self.port)
 
     def kill(self):
         self.daemon.process.kill()
@@ -146,6 +148,18 @@ def test_a_shutdown_answers_calls_and_ends_nothing(served, handshake, progress):
     assert served.installation.json("info", process["id"])["status"] == "running"
     (served.installation.work / "one").touch()
     assert served.installation.cli("wait", process["id"]).returncode == 0
+
+
+def test_a_shutdown_answers_calls_of_the_old_transport_too(served):
+    client = LegacySseClient(served.base)
+    arguments = {"script": served.wait_for("one"), "cwd": str(served.installation.work)}
+    request = client.send("tools/call", {"name": "exec", "arguments": arguments})
+    process = served.running("one")
+    served.shut_down()
+    answer = client.stream.answer(request)
+    assert "shut down" in text(answer) and f"process {process['id']} goes on" in text(answer), answer
+    client.stream.end()
+    assert served.installation.json("info", process["id"])["status"] == "running"
 
 
 def test_a_shutdown_waits_for_no_client_that_does_not_read(served):

@@ -39,21 +39,31 @@ pub(super) struct ToolCallRequest<'a> {
     pub(super) background: &'a TaskTracker,
 }
 
-/// How the answer to a call is delivered.
+/// How the answer to a call is delivered. It is given at once when `shutdown` is cancelled.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum CallTransport<'a> {
     /// On a stream: ids in it are published when it is sent.
-    Stream(&'a PendingDeliveries),
-    /// Over HTTP, where it is given at once when this is cancelled: the daemon shuts down.
-    Http(&'a CancellationToken),
+    Stream {
+        pending: &'a PendingDeliveries,
+        shutdown: Option<&'a CancellationToken>,
+    },
+    /// As the response of a request.
+    Http { shutdown: &'a CancellationToken },
 }
 
-impl CallTransport<'_> {
-    /// Resolves when a call over HTTP can wait no longer.
-    async fn shut_down(self) {
+impl<'a> CallTransport<'a> {
+    const fn shutdown(self) -> Option<&'a CancellationToken> {
         match self {
-            Self::Stream(_) => std::future::pending().await,
-            Self::Http(shutdown) => shutdown.cancelled().await,
+            Self::Stream { shutdown, .. } => shutdown,
+            Self::Http { shutdown } => Some(shutdown),
+        }
+    }
+
+    /// Resolves when a call can wait no longer.
+    async fn shut_down(self) {
+        match self.shutdown() {
+            Some(shutdown) => shutdown.cancelled().await,
+            None => std::future::pending().await,
         }
     }
 }
@@ -190,9 +200,9 @@ fn call_context<'a>(
     };
     let Some(state) = &request.request_state else {
         let context = CallContext::for_call(scope);
-        return Ok(match call_request.transport {
-            CallTransport::Stream(_) => context,
-            CallTransport::Http(_) => context.with_planned_start(),
+        return Ok(match call_request.transport.shutdown() {
+            Some(_) => context.with_planned_start(),
+            None => context,
         });
     };
     let none = JsonObject::new();
@@ -263,14 +273,14 @@ async fn publish_ids(
         return Ok(());
     }
     match call_request.transport {
-        CallTransport::Stream(pending) => {
+        CallTransport::Stream { pending, .. } => {
             pending.add(&context.id, start_guards);
             // Cancelled at this moment: nothing else would check the guards again.
             if context.ct.is_cancelled() {
                 pending.revoke(&context.id);
             }
         }
-        CallTransport::Http(_) => {
+        CallTransport::Http { .. } => {
             for start_guard in start_guards {
                 let id = start_guard.id();
                 start_guard.detach()?;

@@ -51,7 +51,11 @@ pub(super) struct McpHandler {
 #[derive(Debug, Clone)]
 enum ClientSource {
     /// One client per stream; ids in its answers are published as they are sent.
-    Stream(Arc<ConnectedClient>, PendingDeliveries),
+    Stream {
+        client: Arc<ConnectedClient>,
+        pending: PendingDeliveries,
+        shutdown: Option<CancellationToken>,
+    },
     /// Each HTTP request carries its client as an extension.
     Request(HttpRequests),
 }
@@ -74,16 +78,21 @@ impl McpHandler {
     ) -> Self {
         let StreamState {
             calls,
-            pending: leases,
-            input_closed: left,
+            pending,
+            input_closed,
+            shutdown,
         } = stream;
-        let source = ClientSource::Stream(client, leases);
+        let source = ClientSource::Stream {
+            client,
+            pending,
+            shutdown,
+        };
         Self {
             state: mcp_state,
             source,
             calls,
             connection: OnceLock::new(),
-            input_closed: left,
+            input_closed,
         }
     }
 
@@ -176,7 +185,7 @@ impl McpHandler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Arc<ConnectedClient>, ErrorData> {
         match &self.source {
-            ClientSource::Stream(client, _) => Ok(Arc::clone(client)),
+            ClientSource::Stream { client, .. } => Ok(Arc::clone(client)),
             ClientSource::Request(_) => {
                 let parts = context.extensions.get::<Parts>();
                 let client = parts.and_then(|parts| parts.extensions.get::<Arc<ConnectedClient>>());
@@ -276,8 +285,15 @@ impl ServerHandler for McpHandler {
         let client = self.client_and_connection(&context)?;
         let _token = self.calls.token();
         let transport = match &self.source {
-            ClientSource::Stream(_, pending) => CallTransport::Stream(pending),
-            ClientSource::Request(requests) => CallTransport::Http(&requests.shutdown),
+            ClientSource::Stream {
+                pending, shutdown, ..
+            } => CallTransport::Stream {
+                pending,
+                shutdown: shutdown.as_ref(),
+            },
+            ClientSource::Request(requests) => CallTransport::Http {
+                shutdown: &requests.shutdown,
+            },
         };
         let call_request = ToolCallRequest {
             state: &self.state,
@@ -441,7 +457,7 @@ impl ServerHandler for McpHandler {
         notification: CancelledNotificationParam,
         _context: NotificationContext<RoleServer>,
     ) {
-        if let (ClientSource::Stream(_, pending), Some(request)) =
+        if let (ClientSource::Stream { pending, .. }, Some(request)) =
             (&self.source, &notification.request_id)
         {
             pending.revoke(request);

@@ -76,6 +76,9 @@ pub(super) struct StreamState {
     /// Cancelled when the client has closed its side, so that whatever waits for that ends at once
     /// (the library reports it only after its drain time).
     pub(super) input_closed: CancellationToken,
+    /// Set where calls are answered by themselves once this is cancelled, which it is when the daemon
+    /// shuts down. Over stdio the log of the connection has what is to be answered.
+    pub(super) shutdown: Option<CancellationToken>,
 }
 
 /// A transport that publishes the ids in its answers, and reports when the client has left.

@@ -17,6 +17,8 @@ use crate::interrupted::{InterruptCause, InterruptedCall};
 
 /// The header with the session of a request of the handshake era.
 pub(crate) const MCP_SESSION_HEADER: &str = "mcp-session-id";
+/// How long clients may take to read the answers that a shutdown causes, in milliseconds.
+pub(crate) const SHUTDOWN_ANSWERS_MS: u64 = 1_000;
 /// The most subscriptions that are kept for the next daemon; those to ended processes count until
 /// their client ends them.
 const SUBSCRIPTIONS: usize = 256;

@@ -6,21 +6,23 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::stream::{self, Stream};
-use parking_lot::Mutex;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::IntoTransport;
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, PollSender};
 use tokio_util::task::TaskTracker;
 
 use super::client::ConnectedClient;
 use super::pending_deliveries::StreamState;
+use super::session_hooks::SHUTDOWN_ANSWERS_MS;
 use super::state::McpState;
 use super::stdio::serve_transport;
 
@@ -59,32 +61,50 @@ pub(crate) enum SseError {
 
 /// Requests that have no answer yet.
 #[derive(Debug, Default)]
-struct OpenRequests(Mutex<HashSet<RequestId>>);
+struct OpenRequests(watch::Sender<HashSet<RequestId>>);
 
-/// Serves a newly connected client, on `tasks`, until `closed`; then its calls under way are
-/// cancelled. `on_close` runs when none is left.
+/// When a client's connection ends.
+#[derive(Debug, Clone)]
+pub(crate) struct SseEnd {
+    /// Cancelled when the client is gone: its calls under way are cancelled.
+    pub(crate) closed: CancellationToken,
+    /// Cancelled when the daemon shuts down: its calls are answered, and then it is closed.
+    pub(crate) shutdown: CancellationToken,
+}
+
+/// Serves a newly connected client, on `tasks`, until its `end`. `on_close` runs when none of its
+/// calls is left.
 pub(crate) fn sse(
     mcp_state: McpState,
     client: ConnectedClient,
-    closed: CancellationToken,
+    end: SseEnd,
     tasks: &TaskTracker,
     on_close: impl Future<Output = ()> + Send + 'static,
 ) -> (SseInput, SseOutput) {
+    let SseEnd { closed, shutdown } = end;
     let (input, mut incoming) = mpsc::channel(QUEUE_CAPACITY);
     let (outgoing, output) = mpsc::channel(QUEUE_CAPACITY);
     let open_requests = Arc::new(OpenRequests::default());
     let incoming = stream::poll_fn(move |cx| incoming.poll_recv(cx));
     let transport = (PollSender::new(outgoing), incoming);
+    let (open, close) = (Arc::clone(&open_requests), closed.clone());
+    let stream = StreamState {
+        shutdown: Some(shutdown.clone()),
+        ..StreamState::default()
+    };
+    tasks.spawn(async move {
+        tokio::select! {
+            () = close.cancelled() => {}
+            () = shutdown.cancelled() => {
+                open.none_left().await;
+                close.cancel();
+            }
+        }
+    });
     tasks.spawn(async move {
         let transport = <_ as IntoTransport<RoleServer, _, _>>::into_transport(transport);
-        if let Err(error) = serve_transport(
-            mcp_state,
-            client,
-            transport,
-            StreamState::default(),
-            closed.clone(),
-        )
-        .await
+        if let Err(error) =
+            serve_transport(mcp_state, client, transport, stream, closed.clone()).await
         {
             tracing::debug!(%error, "a client came to no understanding");
         }
@@ -131,20 +151,22 @@ impl SseOutput {
 
 impl OpenRequests {
     fn on_incoming(&self, message: &ClientJsonRpcMessage) -> Result<(), SseError> {
-        let mut requests = self.0.lock();
         match message {
             JsonRpcMessage::Request(request) => {
-                if requests.len() >= MAX_OPEN_REQUESTS {
+                let is_taken = self.0.send_if_modified(|requests| {
+                    let is_taken = requests.len() < MAX_OPEN_REQUESTS;
+                    is_taken && requests.insert(request.id.clone())
+                });
+                if !is_taken && !self.0.borrow().contains(&request.id) {
                     return Err(SseError::Busy);
                 }
-                requests.insert(request.id.clone());
             }
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) =
                     &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    requests.remove(id);
+                    self.end(id);
                 }
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
@@ -154,13 +176,29 @@ impl OpenRequests {
 
     fn on_outgoing(&self, message: &ServerJsonRpcMessage) {
         match message {
-            JsonRpcMessage::Response(response) => drop(self.0.lock().remove(&response.id)),
+            JsonRpcMessage::Response(response) => self.end(&response.id),
             JsonRpcMessage::Error(error) => {
                 if let Some(id) = &error.id {
-                    self.0.lock().remove(id);
+                    self.end(id);
                 }
             }
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
+        }
+    }
+
+    fn end(&self, id: &RequestId) {
+        self.0.send_if_modified(|requests| requests.remove(id));
+    }
+
+    /// Resolves when all are answered, or the client does not read.
+    async fn none_left(&self) {
+        let mut requests = self.0.subscribe();
+        let limit = Duration::from_millis(SHUTDOWN_ANSWERS_MS);
+        let none_left = timeout(limit, requests.wait_for(HashSet::is_empty))
+            .await
+            .is_ok();
+        if !none_left {
+            tracing::info!("a client did not read the answers to its last requests");
         }
     }
 }

@@ -17,7 +17,7 @@ class EventStream:
 
     def __init__(self, connection, response):
         self.connection, self.response = connection, response
-        self.messages, self.ids, self.ended = [], [], False
+        self.messages, self.ids, self.endpoint, self.ended = [], [], None, False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -27,6 +27,8 @@ class EventStream:
                 name, _, value = line.decode().rstrip("\r\n").partition(": ")
                 if name == "id":
                     self.ids.append(value)
+                elif name == "data" and value.startswith("/"):
+                    self.endpoint = value
                 elif name == "data" and value:
                     self.messages.append(json.loads(value))
         except (OSError, http.client.HTTPException, ValueError):
@@ -134,6 +136,33 @@ class McpHttpClient:
         connection, response = self._open("GET", None, **({"Last-Event-ID": last} if last else {}))
         assert response.status == 200, response.read()
         return EventStream(connection, response)
+
+
+class LegacySseClient:
+    """One client of the transport of 2024-11-05: everything comes in one stream."""
+
+    def __init__(self, base):
+        self.base, self.number = base, 0
+        connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=60)
+        connection.request("GET", "/sse")
+        self.stream = EventStream(connection, connection.getresponse())
+        until(lambda: self.stream.endpoint, 20, "the endpoint")
+        hello = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        self.stream.answer(self.send("initialize", hello))
+        self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def _post(self, message):
+        connection = http.client.HTTPConnection(urlsplit(self.base).netloc, timeout=60)
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", self.stream.endpoint, body=json.dumps(message), headers=headers)
+        response = connection.getresponse()
+        assert response.status == 202, response.read()
+        connection.close()
+
+    def send(self, method, params):
+        self.number += 1
+        self._post({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params})
+        return self.number
 
 
 def text(answer):

@@ -19,11 +19,9 @@ use super::request_target::{self, PathParams, RequestTarget};
 use super::sessions::HttpSessions;
 use super::sse_routes::{self, SseParts};
 use crate::client::ClientContext;
+use crate::session_hooks::SHUTDOWN_ANSWERS_MS;
 use crate::state::McpState;
 use crate::streamable_http::{StreamableConfig, StreamableHttp, streamable};
-
-/// How long clients may take to read the answers that a shutdown causes, in milliseconds.
-const SHUTDOWN_ANSWERS_MS: u64 = 1_000;
 
 /// What MCP over HTTP is made of.
 #[derive(Debug)]

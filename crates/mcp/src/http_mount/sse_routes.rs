@@ -28,7 +28,7 @@ use super::request_target::{self, PathParams, connected_client, path_context, re
 use super::session_table::{SessionKey, UsageKey};
 use super::sessions::{HttpSessions, SessionUse};
 use crate::client::ClientContext;
-use crate::sse::{SseError, SseInput, SseOutput, sse};
+use crate::sse::{SseEnd, SseError, SseInput, SseOutput, sse};
 use crate::state::McpState;
 
 /// The most clients connected at once.
@@ -80,7 +80,7 @@ pub(super) struct SseParts {
     pub(super) client_context: Arc<ClientContext>,
     /// The prefix of its paths.
     pub(super) prefix: String,
-    /// Closes every stream.
+    /// Closes every stream, once its calls are answered.
     pub(super) shutdown: CancellationToken,
     /// Work to await before the process ends.
     pub(super) tasks: TaskTracker,
@@ -197,7 +197,7 @@ impl SseState {
         let guard = SseClientGuard {
             state: self.clone(),
             id: id.clone(),
-            closed: self.0.shutdown.child_token(),
+            closed: CancellationToken::new(),
             _session_use: self
                 .0
                 .sessions
@@ -206,11 +206,14 @@ impl SseState {
         let caller = identity.caller(session);
         let client = connected_client(&identity, caller, client_context);
         let cleanup = end_session(self.clone(), key, own);
-        let closed = guard.closed.clone();
+        let end = SseEnd {
+            closed: guard.closed.clone(),
+            shutdown: self.0.shutdown.clone(),
+        };
         let (input, output) = sse(
             self.0.mcp_state.clone(),
             client,
-            closed,
+            end,
             &self.0.tasks,
             cleanup,
         );
