@@ -2,6 +2,7 @@
 requested holds under the next daemon."""
 
 import concurrent.futures
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -117,6 +118,34 @@ def test_a_stream_that_is_resumed_too_late_is_answered(served):
     until(lambda: served.installation.json("info", process)["status"] == "terminated", 30, "the end of the window")
     answer = client.listen(stream.ids[-1]).answer(request)
     assert "not resumed in time" in text(answer) and f"process {process} has ended" in text(answer), answer
+
+
+def test_an_answer_that_nobody_reads_discloses_no_id(served):
+    """What nobody was told of ends; what its client resumes or names goes on."""
+    client = served.client()
+    gone, resumed, named = (begun(served, client, file, wait_ms=1_500) for file in ("gone", "resumed", "named"))
+    for _, stream, _ in (gone, resumed, named):
+        stream.leave()
+    lost = time.monotonic()
+    until(lambda: time.monotonic() - lost > 2, 10, "the answers")
+    request, stream, process = resumed
+    answer = client.listen(stream.ids[-1]).answer(request)
+    assert process in text(answer) and not answer["result"].get("isError"), answer
+    assert "running" in client.call("process", action="detail", ids=[named[2]])
+    until(lambda: served.installation.json("info", gone[2])["status"] == "terminated", 30, "its end")
+    assert time.monotonic() - lost > 5, "it may be resumed for a while"
+    assert [served.installation.json("info", it[2])["status"] for it in (resumed, named)] == ["running"] * 2
+
+
+def test_an_answer_that_nobody_has_read_at_a_shutdown_ends_nothing(served):
+    client = served.client()
+    request, stream, process = begun(served, client, "one", wait_ms=500)
+    stream.leave()
+    lost = time.monotonic()
+    until(lambda: time.monotonic() - lost > 1, 10, "the answer")
+    served.shut_down()
+    assert served.installation.json("info", process)["status"] == "running"
+    assert f"process {process} goes on" in text(client.listen(stream.ids[-1]).answer(request))
 
 
 def test_who_has_the_answer_gets_no_other(served):

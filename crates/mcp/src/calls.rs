@@ -2,15 +2,17 @@
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
+use std::slice::from_ref;
 
 use futures_util::FutureExt as _;
-use ostler_engine::StartGuard;
-use ostler_model::{ErrorCode, ExecutionId};
+use ostler_engine::{Engine, StartGuard};
+use ostler_model::{Caller, ErrorCode, ExecutionId};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject, ProtocolVersion,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -105,6 +107,7 @@ pub(super) async fn handle_call(
     let arguments = request.arguments.unwrap_or_default();
     // Only a modern call can be answered with something other than its result.
     let retained_arguments = call_context.is_modern().then(|| arguments.clone());
+    disclose_named(mcp_state.engine(), &caller, &arguments);
     let notifications = mcp_state.notifications();
     notifications.enter_session(&client.caller).await;
     let _suppress_guard = notifications.suppress_named(&client.caller, &arguments);
@@ -147,6 +150,17 @@ pub(super) async fn handle_call(
     ))
 }
 
+/// A client that names an execution has its id, also where it lost the answer that named it.
+fn disclose_named(engine: &Engine, caller: &Caller, arguments: &JsonObject) {
+    for argument in arguments.values() {
+        let words = argument
+            .as_array()
+            .map_or(from_ref(argument), Vec::as_slice);
+        let words = words.iter().filter_map(Value::as_str);
+        words.for_each(|word| engine.disclose(caller, word));
+    }
+}
+
 /// The answer to a call that a shutdown interrupts. What it started goes on.
 fn shut_down_answer(
     call_request: ToolCallRequest<'_>,
@@ -157,7 +171,7 @@ fn shut_down_answer(
     let ToolCallRequest { state, client, .. } = call_request;
     let started = call_context.planned_start().map(PlannedStart::id);
     if let Some(id) = started {
-        state.engine().disclose(&client.caller, id);
+        state.engine().disclose(&client.caller, &id.short());
     }
     let started: Vec<ExecutionId> = started.into_iter().collect();
     let call = InterruptedCall::new(client, Some(tool), arguments, &started);
@@ -257,8 +271,8 @@ fn to_response(call_request: ToolCallRequest<'_>, mut reply: ToolReply) -> CallT
     to_rmcp::to_call_result(reply, line, call_request.state.options().structured).into()
 }
 
-/// Publishes the ids that the answer names: on a stream when it is sent, over HTTP now, unless the
-/// request has been cancelled.
+/// Publishes the ids that the answer names, unless the request has been cancelled: on a stream and in
+/// a session over HTTP when it is sent, else now.
 ///
 /// # Errors
 /// [`ostler_engine::Error::Closing`] where the engine shuts down and stops one of them.
@@ -281,14 +295,15 @@ async fn publish_ids(
             }
         }
         CallTransport::Http { .. } => {
-            for start_guard in start_guards {
-                let id = start_guard.id();
-                start_guard.detach()?;
-                call_request
-                    .state
-                    .notifications()
-                    .published(&client.caller, id)
-                    .await;
+            let ids: Vec<ExecutionId> = start_guards.iter().map(StartGuard::id).collect();
+            match context.extensions.get::<PlannedStart>() {
+                // Its response stream may be lost, and then what it started ends.
+                Some(planned) => planned.add_unread(start_guards),
+                None => start_guards.into_iter().try_for_each(StartGuard::detach)?,
+            }
+            for id in ids {
+                let notifications = call_request.state.notifications();
+                notifications.published(&client.caller, id).await;
             }
         }
     }

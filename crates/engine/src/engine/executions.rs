@@ -113,10 +113,10 @@ impl Engine {
         Ok(self.inner.registry.find(caller, id)?.fresh_info())
     }
 
-    /// Records that the client learns this id by another way than from its [`StartGuard`]: dropping
-    /// that does not cancel the execution any more.
-    pub fn disclose(&self, caller: &Caller, id: ExecutionId) {
-        if let Ok(entry) = self.inner.registry.find(caller, &id.short()) {
+    /// Records that the client knows this id by another way than from its [`StartGuard`]: dropping
+    /// that does not cancel the execution any more. Without effect for unknown ids.
+    pub fn disclose(&self, caller: &Caller, id: &str) {
+        if let Ok(entry) = self.inner.registry.find(caller, id) {
             entry.disclose_id();
         }
     }

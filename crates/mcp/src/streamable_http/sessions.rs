@@ -12,7 +12,7 @@ use futures_util::stream::{self, SelectAll, StreamExt as _};
 use http::request::Parts;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions as _, JsonObject, JsonRpcMessage,
-    JsonRpcRequest, RequestId, ServerJsonRpcMessage, ServerResult,
+    JsonRpcRequest, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::{
@@ -95,13 +95,14 @@ impl HookedSessionManager {
         &self,
         handle: &LocalSessionHandle,
         request: &StreamRequest,
+        start: Option<PlannedStart>,
     ) -> Result<Result<(u64, ResponseStream), ServerSseMessage>, LocalSessionManagerError> {
         let channel = handle.establish_request_wise_channel().await?;
         let id = handle.id();
         let gone = || LocalSessionManagerError::SessionNotFound(id.clone());
         let stream = channel.http_request_id.ok_or_else(gone)?;
         let key = (id.clone(), stream);
-        let Some(turn) = self.calls.begin(key.clone(), request.id.clone()) else {
+        let Some(turn) = self.calls.begin(key.clone(), request.id.clone(), start) else {
             handle.close_request_wise_channel(stream).await?;
             let error = ErrorData::invalid_request(IN_FLIGHT, None);
             return Ok(Err(error_message(request.id.clone(), error)));
@@ -121,8 +122,9 @@ impl HookedSessionManager {
     ) -> Result<JoinedStreams, LocalSessionManagerError> {
         let mut joined = JoinedStreams::default();
         if let JsonRpcMessage::Request(request) = &mut message {
-            let stream_request = StreamRequest::planned(request);
-            match self.open_stream(handle, &stream_request).await? {
+            let start = plan_start(request);
+            let stream_request = StreamRequest::of(request, start.as_ref());
+            match self.open_stream(handle, &stream_request, start).await? {
                 Ok((stream, answering)) => {
                     joined.streams.push(answering);
                     handle.push_message(message, Some(stream)).await?;
@@ -146,8 +148,9 @@ impl HookedSessionManager {
                 forwarded.push((message, None));
                 continue;
             };
-            let stream_request = StreamRequest::without_call(request.id.clone());
-            match self.open_stream(&handle, &stream_request).await? {
+            // Its stream is part of another and cannot be resumed.
+            let stream_request = StreamRequest::of(request, None);
+            match self.open_stream(&handle, &stream_request, None).await? {
                 Ok((stream, answering)) => {
                     joined.streams.push(answering.in_batch());
                     forwarded.push((message, Some(stream)));
@@ -232,34 +235,38 @@ impl HookedSessionManager {
     }
 }
 
-impl StreamRequest {
-    /// A request whose lost answer says nothing of what it started.
-    fn without_call(id: RequestId) -> Self {
-        Self { id, call: None }
-    }
+/// Chooses the id of what a tool call starts, and tells the handler.
+fn plan_start(request: &mut JsonRpcRequest<ClientRequest>) -> Option<PlannedStart> {
+    let ClientRequest::CallToolRequest(call) = &mut request.request else {
+        return None;
+    };
+    let start = PlannedStart::new();
+    call.extensions_mut().insert(start.clone());
+    Some(start)
+}
 
-    /// The id of what a tool call starts is chosen here.
-    fn planned(request: &mut JsonRpcRequest<ClientRequest>) -> Self {
+impl StreamRequest {
+    fn of(request: &JsonRpcRequest<ClientRequest>, start: Option<&PlannedStart>) -> Self {
+        let call = start.and_then(|start| interrupted_call(request, start));
         let id = request.id.clone();
-        let ClientRequest::CallToolRequest(call) = &mut request.request else {
-            return Self::without_call(id);
-        };
-        let parts = call.extensions().get::<Parts>();
-        let client = parts.and_then(|parts| parts.extensions.get::<Arc<ConnectedClient>>());
-        let Some(client) = client.cloned() else {
-            return Self::without_call(id);
-        };
-        let start = PlannedStart::new();
-        let tool = tools::find_tool(client.context.tools, &call.params.name);
-        let none = JsonObject::new();
-        let arguments = call.params.arguments.as_ref().unwrap_or(&none);
-        let interrupted = InterruptedCall::new(&client, tool, arguments, &[start.id()]);
-        call.extensions_mut().insert(start);
-        Self {
-            id,
-            call: Some(interrupted),
-        }
+        Self { id, call }
     }
+}
+
+/// What is to be said of a tool call that cannot be completed.
+fn interrupted_call(
+    request: &JsonRpcRequest<ClientRequest>,
+    start: &PlannedStart,
+) -> Option<InterruptedCall> {
+    let ClientRequest::CallToolRequest(call) = &request.request else {
+        return None;
+    };
+    let parts = call.extensions().get::<Parts>()?;
+    let client = parts.extensions.get::<Arc<ConnectedClient>>()?;
+    let tool = tools::find_tool(client.context.tools, &call.params.name);
+    let no_arguments = JsonObject::new();
+    let arguments = call.params.arguments.as_ref().unwrap_or(&no_arguments);
+    Some(InterruptedCall::new(client, tool, arguments, &[start.id()]))
 }
 
 /// Response streams merged into one.

@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::config::StreamableConfig;
 use super::event_ids::EventIds;
+use crate::planned_start::PlannedStart;
 
 /// The error of a request whose session has ended, in the range JSON-RPC leaves to
 /// implementations.
@@ -40,6 +41,8 @@ pub(super) type StreamKey = (SessionId, u64);
 #[derive(Debug)]
 struct LiveCall {
     request: RequestId,
+    /// What it starts, where it is a tool call.
+    start: Option<PlannedStart>,
     /// How often the stream was resumed: only the loss of the latest one counts.
     epoch: u64,
     /// What came while no client read the stream.
@@ -60,7 +63,12 @@ pub(super) enum Resumption {
 impl StreamCalls {
     /// Registers a call and returns the epoch of its stream; none where one with its id is under
     /// way in the session.
-    pub(super) fn begin(&self, key: StreamKey, request: RequestId) -> Option<u64> {
+    pub(super) fn begin(
+        &self,
+        key: StreamKey,
+        request: RequestId,
+        start: Option<PlannedStart>,
+    ) -> Option<u64> {
         let mut calls = self.0.lock();
         let is_same = |((session, _), live): (&StreamKey, &LiveCall)| {
             *session == key.0 && live.request == request
@@ -73,6 +81,7 @@ impl StreamCalls {
             key,
             LiveCall {
                 request,
+                start,
                 epoch: turn,
                 missed: VecDeque::new(),
                 is_answered: false,
@@ -87,6 +96,7 @@ impl StreamCalls {
         let mut calls = self.0.lock();
         let live = calls.get_mut(key)?;
         if live.is_answered {
+            live.deliver();
             let position = |event: &ServerSseMessage| event_position(event.event_id.as_deref()?);
             let is_new =
                 |event: &&ServerSseMessage| position(event).is_none_or(|(at, _)| at > last);
@@ -129,11 +139,26 @@ impl StreamCalls {
             .retain(|(key_session, _), live| key_session != session || live.request != *id);
     }
 
-    /// Ends the call, for the holder of the stream of this epoch.
-    fn finish(&self, key: &StreamKey, turn: u64) -> Option<RequestId> {
+    /// Ends the call, for the holder of the stream of this epoch. What its answer names, and no client
+    /// has read, ends with the returned value.
+    fn finish(&self, key: &StreamKey, turn: u64) -> Option<LiveCall> {
         let mut calls = self.0.lock();
         calls.get(key).filter(|live| live.epoch == turn)?;
-        calls.remove(key).map(|live| live.request)
+        calls.remove(key)
+    }
+
+    /// The daemon shuts down: what was started goes on, and the next daemon tells the client.
+    fn deliver_all(&self) {
+        self.0.lock().values().for_each(LiveCall::deliver);
+    }
+}
+
+impl LiveCall {
+    /// A client gets the answer.
+    fn deliver(&self) {
+        if let Some(start) = &self.start {
+            start.deliver();
+        }
     }
 }
 
@@ -225,7 +250,8 @@ impl ResponseStream {
         if is_response(&event)
             && let Some(watch) = self.watch.take()
         {
-            drop(watch.calls.finish(&watch.key, watch.turn));
+            let live = watch.calls.finish(&watch.key, watch.turn);
+            live.iter().for_each(LiveCall::deliver);
         }
         if self.is_member {
             event.message.as_ref()?;
@@ -239,12 +265,13 @@ impl ResponseStream {
     /// The error that ends the stream of a call neither answered nor cancelled.
     fn final_error(&mut self) -> Option<ServerSseMessage> {
         let watch = self.watch.take()?;
-        let request = watch.calls.finish(&watch.key, watch.turn)?;
         if watch.streaming.shutdown.is_cancelled() {
+            watch.calls.deliver_all();
             return None;
         }
+        let live = watch.calls.finish(&watch.key, watch.turn)?;
         let error = ErrorData::new(SESSION_ENDED, "cancelled: the session ended", None);
-        Some(error_message(request, error))
+        Some(error_message(live.request, error))
     }
 }
 
@@ -286,7 +313,9 @@ impl Drop for ResponseStream {
             return;
         };
         let shutting_down = watch.streaming.shutdown.is_cancelled();
-        if let (false, Ok(runtime)) = (shutting_down, Handle::try_current()) {
+        if shutting_down {
+            watch.calls.deliver_all();
+        } else if let Ok(runtime) = Handle::try_current() {
             let tasks = watch.streaming.tasks.clone();
             let (_, closed) = mpsc::channel(1);
             let receiver = std::mem::replace(&mut self.receiver, closed);
@@ -302,15 +331,18 @@ impl StreamWatch {
         let shutdown = self.streaming.shutdown.clone();
         let waiting = shutdown.run_until_cancelled(self.keep_events(&mut receiver));
         let Some(is_answered) = waiting.await else {
+            self.calls.deliver_all();
             return;
         };
-        let Some(request) = self.calls.finish(&self.key, self.turn) else {
+        let Some(live) = self.calls.finish(&self.key, self.turn) else {
             return;
         };
         if is_answered {
+            // Nobody has the ids in the answer.
+            drop(live);
             return;
         }
-        if let Err(error) = self.cancel(request).await {
+        if let Err(error) = self.cancel(live.request).await {
             tracing::debug!(%error, "the session of a lost stream is gone");
         }
     }
