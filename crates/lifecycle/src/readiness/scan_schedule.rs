@@ -25,6 +25,8 @@ const WHILE_RUNNING: [(Duration, Duration); 3] = [
     (ms(60_000), ms(250)),
     (Duration::MAX, WHILE_READY),
 ];
+/// When a service without output is scanned first.
+const FIRST_SCAN: Duration = ms(20);
 /// The delay of a scan after output, and after a failed probe: most servers that print have a socket
 /// by then, and those that do not are scanned again within the interval.
 const AFTER_OUTPUT: Duration = ms(5);
@@ -79,6 +81,11 @@ impl ScanPace {
     }
 }
 
+/// When to scan first, where the last output was at `output`.
+pub(super) fn first_scan(output: Option<Duration>) -> Duration {
+    output.map_or(FIRST_SCAN, |it| FIRST_SCAN.min(it + AFTER_OUTPUT))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +106,9 @@ mod tests {
         ] {
             assert_eq!(pace.interval(ms(at)), ms(interval), "{pace:?} {at}");
         }
+        assert_eq!(first_scan(None), ms(20));
+        assert_eq!(first_scan(Some(ms(2))), ms(7));
+        assert_eq!(first_scan(Some(ms(19))), ms(20));
         assert_eq!(ScanPace::Starting.after_output(ms(100), ms(101)), ms(110));
         assert_eq!(
             ScanPace::Starting.after_output(ms(2_000), ms(2_001)),

@@ -17,7 +17,7 @@ use super::main_port::MainPortReason;
 use super::output::{OutputAnalyzer, ReadMode};
 use super::probe_state::ProbeState;
 use super::probe_target::ProbeTarget;
-use super::scan_schedule::{ScanPace, ms};
+use super::scan_schedule::{ScanPace, first_scan, ms};
 
 /// The readiness of one attempt.
 #[derive(Debug, Clone)]
@@ -283,15 +283,16 @@ impl Readiness {
     }
 
     fn scan_at(&self) -> Duration {
+        let output = self.output.evidence().output_at;
         let Some(scanned_at) = self.listeners.scanned_at() else {
-            return if self.resumed { Duration::ZERO } else { ms(20) };
+            return if self.resumed {
+                Duration::ZERO
+            } else {
+                first_scan(output)
+            };
         };
         let pace = self.pace();
-        let output = self
-            .output
-            .evidence()
-            .output_at
-            .filter(|it| *it > scanned_at);
+        let output = output.filter(|it| *it > scanned_at);
         [
             self.listeners.confirm_at(gone_after(self.is_ready())),
             self.probe.confirm_at(Some(scanned_at)),
