@@ -1,13 +1,15 @@
 """MCP over HTTP across the end of the daemon: every call is answered, by what it began itself, and what a session has
 requested holds under the next daemon."""
 
+import base64
 import concurrent.futures
+import json
 import time
 from urllib.parse import urlsplit
 
 import pytest
 
-from harness import HttpDaemon, until
+from harness import HttpDaemon, serve_two_principals, until
 from harness.mcp_http import LegacySseClient, McpHttpClient, text
 
 
@@ -263,3 +265,36 @@ def test_lists_have_the_output_of_now(served):
     assert (listed["output_bytes"], listed["cursor"]) == (info["output_bytes"], info["cursor"])
     listed, = served.installation.rest("GET", "/api/v1/executions?status=running")["executions"]
     assert listed["output_bytes"] == info["output_bytes"]
+
+
+def test_many_requests_at_once_restore_a_session(served):
+    clients = [served.client() for _ in range(4)]
+    for client in clients:
+        client.call("exec", command=["true"])
+    for _ in range(3):
+        served.kill()
+        with concurrent.futures.ThreadPoolExecutor(48) as threads:
+            answers = [threads.submit(client.post, "ping") for _ in range(12) for client in clients]
+            assert {it.result()[0] for it in answers} == {200}
+
+
+def made_up(request, process):
+    """An event id of another daemon, with a request that started this process."""
+    call = {"is_repeatable": False, "status_tool": None, "started": [process]}
+    text = base64.urlsafe_b64encode(json.dumps({"id": request, "call": call}).encode()).decode().rstrip("=")
+    return f"0/0@{'0' * 32}@{text}"
+
+
+def test_a_made_up_event_id_says_nothing_of_others(make_installation):
+    with serve_two_principals(make_installation()) as daemon:
+        ann, bob = (McpHttpClient(daemon.base, token=daemon.tokens[name]) for name in ("ann", "bob"))
+        process = ann.call("exec", command=["sleep", "300"], wait_ms=0).split()[0].strip("[")
+        whole, = (path.name for path in daemon.installation.executions() if (path / "spec.json").stat().st_size)
+        own, foreign = (text(it.listen(made_up(7, whole)).answer(7)) for it in (ann, bob))
+        assert f"process {process} goes on" in own, own
+        assert process not in foreign and "not known" in foreign, foreign
+        bob.call("process", action="detail", ids=[process])
+        for last in ("0/0", "x", "@@@", "5@", f"0/0@{'0' * 32}@!", f"0/0@{'0' * 32}@e30", "9" * 40):
+            stream = bob.listen(last)
+            assert bob.post("ping")[0] == 200, last
+            stream.leave()

@@ -107,6 +107,7 @@ pub(super) async fn handle_call(
     let arguments = request.arguments.unwrap_or_default();
     // Only a modern call can be answered with something other than its result.
     let retained_arguments = call_context.is_modern().then(|| arguments.clone());
+    let effect = interrupted::repeat_effect(tool, &arguments);
     disclose_named(mcp_state.engine(), &caller, &arguments);
     let notifications = mcp_state.notifications();
     notifications.enter_session(&client.caller).await;
@@ -114,9 +115,9 @@ pub(super) async fn handle_call(
     let outcome = tokio::select! {
         biased;
         () = context.ct.cancelled() => return Err(cancelled()),
-        answer = invoke(tool, call, arguments.clone()) => answer,
+        outcome = invoke(tool, call, arguments) => outcome,
         () = call_request.transport.shut_down() => {
-            return Ok(shut_down_answer(call_request, tool, &call_context, &arguments).into());
+            return Ok(shut_down_answer(call_request, effect, &call_context).into());
         }
     };
     let response = match outcome {
@@ -124,23 +125,9 @@ pub(super) async fn handle_call(
             call_request,
             reply.with_queue_wait(call_context.queue_wait()),
         ),
-        Err(ToolInterrupt::Failed(failure)) => to_response(call_request, ToolReply::from(failure)),
-        Err(ToolInterrupt::BecameTask(tasked)) => {
+        Err(interrupt) => {
             let arguments = retained_arguments.unwrap_or_default();
-            tasks::create_task(call, tool, arguments, *tasked)
-                .await
-                .into()
-        }
-        Err(ToolInterrupt::ElicitNeeded(asking)) => {
-            let about = request_state::context_digest(
-                &client.caller,
-                tool.name,
-                &retained_arguments.unwrap_or_default(),
-            );
-            let required = elicit::input_required(call, &asking, &about);
-            required
-                .map_err(|error| ErrorData::internal_error(error.to_string(), None))?
-                .into()
+            interrupt_response(call_request, call, tool, arguments, interrupt).await?
         }
     };
     let published = publish_ids(call_request, call_context.into_start_guards()).await;
@@ -148,6 +135,30 @@ pub(super) async fn handle_call(
         |error| to_response(call_request, ToolReply::from(ApiError::from(error))),
         |()| response,
     ))
+}
+
+/// The response to a call that has no result, or not yet.
+async fn interrupt_response(
+    call_request: ToolCallRequest<'_>,
+    call: ToolCall<'_>,
+    tool: &'static ToolDefinition,
+    arguments: JsonObject,
+    interrupt: ToolInterrupt,
+) -> Result<CallToolResponse, ErrorData> {
+    match interrupt {
+        ToolInterrupt::Failed(failure) => Ok(to_response(call_request, ToolReply::from(failure))),
+        ToolInterrupt::BecameTask(tasked) => {
+            let task = tasks::create_task(call, tool, arguments, *tasked);
+            Ok(task.await.into())
+        }
+        ToolInterrupt::ElicitNeeded(asking) => {
+            let caller = &call_request.client.caller;
+            let about = request_state::context_digest(caller, tool.name, &arguments);
+            let required = elicit::input_required(call, &asking, &about)
+                .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+            Ok(required.into())
+        }
+    }
 }
 
 /// A client that names an execution has its id, also where it lost the answer that named it.
@@ -164,17 +175,15 @@ fn disclose_named(engine: &Engine, caller: &Caller, arguments: &JsonObject) {
 /// The answer to a call that a shutdown interrupts. What it started goes on.
 fn shut_down_answer(
     call_request: ToolCallRequest<'_>,
-    tool: &ToolDefinition,
+    effect: RepeatEffect,
     call_context: &CallContext<'_>,
-    arguments: &JsonObject,
 ) -> CallToolResult {
     let ToolCallRequest { state, client, .. } = call_request;
     let started = call_context.planned_start().map(PlannedStart::id);
     if let Some(id) = started {
         state.engine().disclose(&client.caller, &id.short());
     }
-    let started: Vec<ExecutionId> = started.into_iter().collect();
-    let call = InterruptedCall::new(client, Some(tool), arguments, &started);
+    let call = InterruptedCall::new(client, effect, started.as_slice());
     call.result(state.engine(), &client.caller, InterruptCause::Shutdown)
 }
 
@@ -193,7 +202,7 @@ fn ensure_dispatched_once(
     }
     if attempt.was_dispatched() {
         let ToolCallRequest { state, client, .. } = call_request;
-        let call = InterruptedCall::new(client, Some(tool), arguments, &[]);
+        let call = InterruptedCall::new(client, RepeatEffect::Repeats, &[]);
         let cause = InterruptCause::Restart;
         return Err(call.failure(state.engine(), &client.caller, cause));
     }

@@ -81,15 +81,13 @@ pub(super) struct InterruptedCall {
 impl InterruptedCall {
     pub(super) fn new(
         client: &ConnectedClient,
-        tool: Option<&ToolDefinition>,
-        arguments: &JsonObject,
+        effect: RepeatEffect,
         started: &[ExecutionId],
     ) -> Self {
         let mut status_tools = STATUS_TOOLS.iter();
         let status_tool = status_tools.find(|name| client.context.tools.offers(name));
         Self {
-            is_repeatable: tool
-                .is_none_or(|tool| repeat_effect(tool, arguments) == RepeatEffect::Idempotent),
+            is_repeatable: effect == RepeatEffect::Idempotent,
             status_tool: status_tool.map(|name| (*name).to_owned()),
             started: started.to_vec(),
         }

@@ -59,8 +59,9 @@ class EventStream:
 class McpHttpClient:
     """One client; of the handshake era with a session, else of the revision without sessions."""
 
-    def __init__(self, base, handshake=True):
+    def __init__(self, base, handshake=True, token=None):
         self.base, self.session, self.number = base, None, 0
+        self.access = {"Authorization": f"Bearer {token}"} if token else {}
         self.handshake = handshake
         if handshake:
             params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
@@ -70,7 +71,7 @@ class McpHttpClient:
             self._whole({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def _open(self, verb, message, **more):
-        headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json", **more}
+        headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json", **self.access, **more}
         if self.session:
             headers |= {"Mcp-Session-Id": self.session, "MCP-Protocol-Version": "2025-06-18"}
         elif not self.handshake:

@@ -12,7 +12,6 @@ use ostler_interface::http::{BODY_BYTES, HttpProblem, hold_until_sent};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt as _;
 
 use super::options::McpHttpOptions;
 use super::request_target::{self, PathParams, RequestTarget};
@@ -39,7 +38,7 @@ pub struct McpHttpParts {
 /// State of the routes.
 #[derive(Debug, Clone)]
 struct McpRouteState {
-    mcp: Router,
+    mcp: StreamableHttp,
     sessions: HttpSessions,
     client_context: Arc<ClientContext>,
     /// Requests by POST whose responses are not sent yet.
@@ -85,7 +84,7 @@ pub(crate) fn http_routes_with_handler(
     ));
     let client_context = Arc::new(options.client_context);
     let state = McpRouteState {
-        mcp: mcp.router(),
+        mcp,
         sessions: sessions.clone(),
         client_context: Arc::clone(&client_context),
         posts,
@@ -151,8 +150,7 @@ async fn serve_mcp(
             // The streams that a client opens by GET have nothing to deliver at the end.
             let is_post = parts.method == Method::POST;
             let held = (session_use, is_post.then(|| state.posts.token()));
-            let result = state.mcp.oneshot(Request::from_parts(parts, body)).await;
-            let response = result.unwrap_or_else(|never| match never {});
+            let response = state.mcp.serve(Request::from_parts(parts, body)).await;
             Ok(hold_until_sent(response, held))
         }
     }

@@ -4,7 +4,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse as _, Response};
 use futures_util::future;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
@@ -13,12 +16,15 @@ use rmcp::transport::streamable_http_server::session::{
     SessionManager as _, SessionState, SessionStore,
 };
 use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
 
 use super::body_check::{self, BodyCheck};
 use super::config::StreamableConfig;
+use super::restore_locks::RestoreLocks;
 use super::sessions::HookedSessionManager;
 use crate::handler::McpHandler;
-use crate::session_hooks::SessionHooks;
+use crate::session_hooks::{MCP_SESSION_HEADER, SessionHooks};
 use crate::state::McpState;
 
 /// The mountable MCP endpoint. Cheap to clone.
@@ -26,6 +32,8 @@ use crate::state::McpState;
 pub(crate) struct StreamableHttp {
     router: Router,
     manager: Arc<HookedSessionManager>,
+    restore_locks: Arc<RestoreLocks>,
+    tasks: TaskTracker,
 }
 
 /// The MCP endpoint. Each request must carry its [`ConnectedClient`](crate::ConnectedClient) as an
@@ -53,18 +61,41 @@ pub(crate) fn streamable_over<S: ServerHandler + Send + 'static>(
         limit: streaming.body_bytes,
         hooks: Arc::clone(&streaming.hooks),
     };
+    let tasks = streaming.tasks.clone();
     let manager = Arc::new(HookedSessionManager::new(streaming));
     let service =
         StreamableHttpService::new(move || Ok(make_handler()), Arc::clone(&manager), config);
     let body_check = from_fn_with_state(bodies, body_check::check_body);
     let router = Router::new().fallback_service(service).layer(body_check);
-    StreamableHttp { router, manager }
+    StreamableHttp {
+        router,
+        manager,
+        restore_locks: Arc::default(),
+        tasks,
+    }
 }
 
 impl StreamableHttp {
-    /// A router that answers on every path.
-    pub(crate) fn router(&self) -> Router {
-        self.router.clone()
+    /// Answers a request, on any path.
+    pub(crate) async fn serve(&self, request: Request) -> Response {
+        let id = request.headers().get(MCP_SESSION_HEADER);
+        let id = id.and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let answering = answer(self.router.clone(), request);
+        let Some(id) = id else {
+            return answering.await;
+        };
+        if self.manager.is_ready(&id).await {
+            return answering.await;
+        }
+        let lock = self.restore_locks.lock(&id).await;
+        // To its end also where the client goes: a session that is half restored ends.
+        let restoring = self.tasks.spawn(async move {
+            let response = answering.await;
+            drop(lock);
+            response
+        });
+        let failed = |_| StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        restoring.await.unwrap_or_else(failed)
     }
 
     /// Ends an MCP session of the handshake era, as its `DELETE` does.
@@ -73,6 +104,11 @@ impl StreamableHttp {
             tracing::warn!(id, %error, "the MCP session did not close");
         }
     }
+}
+
+async fn answer(router: Router, request: Request) -> Response {
+    let result = router.oneshot(request).await;
+    result.unwrap_or_else(|never| match never {})
 }
 
 /// Looks up the sessions of an earlier daemon for the library. Their start and end are reported

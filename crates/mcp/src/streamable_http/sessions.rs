@@ -5,14 +5,16 @@
 //! resume in time. (The revisions of this era let clients resume a stream, so a lost connection
 //! alone is no cancellation.)
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::Stream;
 use futures_util::stream::{self, SelectAll, StreamExt as _};
 use http::request::Parts;
+use parking_lot::Mutex;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions as _, JsonObject, JsonRpcMessage,
-    JsonRpcRequest, ServerJsonRpcMessage, ServerResult,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetExtensions as _,
+    JsonObject, JsonRpcMessage, JsonRpcRequest, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::{
@@ -31,7 +33,7 @@ use super::streams::{
     event_position,
 };
 use crate::client::ConnectedClient;
-use crate::interrupted::{InterruptCause, InterruptedCall};
+use crate::interrupted::{self, InterruptCause, InterruptedCall, RepeatEffect};
 use crate::json_rpc::IN_FLIGHT;
 use crate::planned_start::PlannedStart;
 use crate::tools;
@@ -43,6 +45,8 @@ pub(super) struct HookedSessionManager {
     streaming: StreamableConfig,
     calls: Arc<StreamCalls>,
     event_ids: Arc<EventIds>,
+    /// Sessions whose handshake is replayed.
+    restoring: Mutex<HashSet<SessionId>>,
 }
 
 impl HookedSessionManager {
@@ -55,7 +59,13 @@ impl HookedSessionManager {
             streaming,
             calls: Arc::default(),
             event_ids: Arc::new(EventIds::new()),
+            restoring: Mutex::default(),
         }
+    }
+
+    /// Whether the session is in memory and takes messages.
+    pub(super) async fn is_ready(&self, id: &str) -> bool {
+        !self.restoring.lock().contains(id) && self.sessions.sessions.read().await.contains_key(id)
     }
 
     async fn handle(&self, id: &SessionId) -> Result<LocalSessionHandle, LocalSessionManagerError> {
@@ -266,7 +276,20 @@ fn interrupted_call(
     let tool = tools::find_tool(client.context.tools, &call.params.name);
     let no_arguments = JsonObject::new();
     let arguments = call.params.arguments.as_ref().unwrap_or(&no_arguments);
-    Some(InterruptedCall::new(client, tool, arguments, &[start.id()]))
+    let effect = tool.map_or(RepeatEffect::Idempotent, |tool| {
+        interrupted::repeat_effect(tool, arguments)
+    });
+    Some(InterruptedCall::new(client, effect, &[start.id()]))
+}
+
+fn is_initialized(message: &ClientJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Notification(notification) = message else {
+        return false;
+    };
+    matches!(
+        notification.notification,
+        ClientNotification::InitializedNotification(_)
+    )
 }
 
 /// Response streams merged into one.
@@ -313,6 +336,7 @@ impl SessionManager for HookedSessionManager {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.restoring.lock().remove(id);
         let closed = self.sessions.close_session(id).await;
         self.streaming.hooks.on_session_ended(id).await;
         closed
@@ -337,7 +361,12 @@ impl SessionManager for HookedSessionManager {
         message: ClientJsonRpcMessage,
     ) -> Result<(), Self::Error> {
         self.calls.on_client_message(id, &message);
-        self.sessions.accept_message(id, message).await
+        let completes_handshake = is_initialized(&message);
+        let accepted = self.sessions.accept_message(id, message).await;
+        if completes_handshake {
+            self.restoring.lock().remove(id);
+        }
+        accepted
     }
 
     async fn create_standalone_stream(
@@ -375,6 +404,11 @@ impl SessionManager for HookedSessionManager {
         &self,
         id: SessionId,
     ) -> Result<RestoreOutcome<Self::Transport>, Self::Error> {
-        self.sessions.restore_session(id).await
+        self.restoring.lock().insert(id.clone());
+        let restored = self.sessions.restore_session(id.clone()).await;
+        if !matches!(restored, Ok(RestoreOutcome::Restored(_))) {
+            self.restoring.lock().remove(&id);
+        }
+        restored
     }
 }
