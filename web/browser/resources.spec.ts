@@ -121,9 +121,12 @@ test('an alert is a notch that leads to its event', async ({ page, daemon }) => 
   const { id } = daemon.run(busy(120), '--alert', 'memory=50M');
   await open(page, daemon, '/resources');
   const notch = strip(page, 'Memory').getByRole('link', { name: /used \d+ MB of memory, above 52 MB/ });
-  await expect(notch).toHaveAttribute('href', new RegExp(`/p/${id}/events$`));
-  const box = await notch.boundingBox();
-  expect(box?.width).toBeGreaterThanOrEqual(24);
+  // Sampled every ten seconds where it had not allocated all of it at the first.
+  const timeout = 30_000;
+  await expect(notch).toHaveAttribute('href', new RegExp(`/p/${id}/events$`), { timeout });
+  // Each new sample draws it anew.
+  const width = async () => (await notch.boundingBox())?.width ?? 0;
+  await expect.poll(width).toBeGreaterThanOrEqual(24);
   await notch.click();
   await expect(page).toHaveURL(new RegExp(`/p/${id}/events$`));
 });
