@@ -13,8 +13,9 @@ use rustix::io::Errno;
 use super::diag::{self, SockDiag, TcpRow, UnixRow};
 use crate::sys::netns::{self, SocketKind};
 
-/// How old a shared result may be, in milliseconds.
-const FRESH_MS: u64 = 10;
+/// How old a shared result may be, in milliseconds: less than the 5 ms between the output of a service
+/// and the scan for the port that it announces.
+const FRESH_MS: u64 = 4;
 /// The greatest such age where reading is slow, in milliseconds: at most a tenth of the time is
 /// spent reading.
 const FRESH_MAX_MS: u64 = 250;
