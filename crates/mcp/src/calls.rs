@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::slice::from_ref;
 
 use futures_util::FutureExt as _;
-use ostler_engine::{Engine, StartGuard};
+use ostler_engine::StartGuard;
 use ostler_model::{Caller, ErrorCode, ExecutionId};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject, ProtocolVersion,
@@ -108,7 +108,7 @@ pub(super) async fn handle_call(
     // Only a modern call can be answered with something other than its result.
     let retained_arguments = call_context.is_modern().then(|| arguments.clone());
     let effect = interrupted::repeat_effect(tool, &arguments);
-    disclose_named(mcp_state.engine(), &caller, &arguments);
+    disclose_named(call_request, &caller, &arguments);
     let notifications = mcp_state.notifications();
     notifications.enter_session(&client.caller).await;
     let _suppress_guard = notifications.suppress_named(&client.caller, &arguments);
@@ -161,8 +161,13 @@ async fn interrupt_response(
     }
 }
 
-/// A client that names an execution has its id, also where it lost the answer that named it.
-fn disclose_named(engine: &Engine, caller: &Caller, arguments: &JsonObject) {
+/// A client that names an execution has its id, also where it lost the answer over HTTP that named
+/// it.
+fn disclose_named(call_request: ToolCallRequest<'_>, caller: &Caller, arguments: &JsonObject) {
+    let CallTransport::Http { .. } = call_request.transport else {
+        return;
+    };
+    let engine = call_request.state.engine();
     for argument in arguments.values() {
         let words = argument
             .as_array()
