@@ -309,19 +309,27 @@ async fn publish_ids(
             }
         }
         CallTransport::Http { .. } => {
-            let ids: Vec<ExecutionId> = start_guards.iter().map(StartGuard::id).collect();
-            match context.extensions.get::<PlannedStart>() {
-                // Its response stream may be lost, and then what it started ends.
-                Some(planned) => planned.add_unread(start_guards),
-                None => start_guards.into_iter().try_for_each(StartGuard::detach)?,
-            }
-            for id in ids {
-                let notifications = call_request.state.notifications();
-                notifications.published(&client.caller, id).await;
-            }
+            let Some(planned) = context.extensions.get::<PlannedStart>() else {
+                let ids: Vec<ExecutionId> = start_guards.iter().map(StartGuard::id).collect();
+                start_guards.into_iter().try_for_each(StartGuard::detach)?;
+                notify_published(call_request.state, &client.caller, ids).await;
+                return Ok(());
+            };
+            // Its response stream may be lost, and then what it started ends.
+            let (state, caller) = (call_request.state.clone(), client.caller.clone());
+            let background = call_request.background.clone();
+            planned.set_unread(start_guards, move |ids| {
+                background.spawn(async move { notify_published(&state, &caller, ids).await });
+            });
         }
     }
     Ok(())
+}
+
+async fn notify_published(state: &McpState, caller: &Caller, ids: Vec<ExecutionId>) {
+    for id in ids {
+        state.notifications().published(caller, id).await;
+    }
 }
 
 fn unknown_tool(client: &ConnectedClient, name: &str) -> ErrorData {

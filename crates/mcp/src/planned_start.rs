@@ -1,6 +1,7 @@
 //! The id of the execution that a request over HTTP starts, chosen before it starts: where its
 //! answer is lost, the client can be told what it started.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,7 +18,22 @@ struct PlannedStartInner {
     id: ExecutionId,
     is_used: AtomicBool,
     /// What the answer names, until a client reads it.
-    unread: Mutex<Vec<StartGuard>>,
+    unread: Mutex<Option<UnreadAnswer>>,
+}
+
+/// An answer that no client has read.
+struct UnreadAnswer {
+    start_guards: Vec<StartGuard>,
+    /// Called with the ids that a client has got.
+    on_delivery: Box<dyn FnOnce(Vec<ExecutionId>) + Send>,
+}
+
+impl fmt::Debug for UnreadAnswer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut answer = formatter.debug_struct("UnreadAnswer");
+        answer.field("start_guards", &self.start_guards);
+        answer.finish_non_exhaustive()
+    }
 }
 
 impl PlannedStart {
@@ -40,19 +56,44 @@ impl PlannedStart {
     }
 
     /// The answer names these executions: they end with the last clone, unless it is
-    /// [delivered](Self::deliver).
-    pub(super) fn add_unread(&self, start_guards: Vec<StartGuard>) {
-        self.0.unread.lock().extend(start_guards);
+    /// [delivered](Self::deliver). `on_delivery` gets the ids in it then.
+    pub(super) fn set_unread(
+        &self,
+        start_guards: Vec<StartGuard>,
+        on_delivery: impl FnOnce(Vec<ExecutionId>) + Send + 'static,
+    ) {
+        *self.0.unread.lock() = Some(UnreadAnswer {
+            start_guards,
+            on_delivery: Box::new(on_delivery),
+        });
     }
 
-    /// A client gets the answer: what it names continues.
+    /// A client gets the answer: what it names continues. Must be called within a tokio runtime.
     pub(super) fn deliver(&self) {
-        let start_guards = std::mem::take(&mut *self.0.unread.lock());
-        for start_guard in start_guards {
-            let id = start_guard.id();
-            if let Err(error) = start_guard.detach() {
-                tracing::debug!(%id, %error, "its answer comes too late");
-            }
+        let answer = self.0.unread.lock().take();
+        if let Some(answer) = answer {
+            (answer.on_delivery)(detach(answer.start_guards));
         }
     }
+
+    /// What the answer names continues, though no client gets it.
+    pub(super) fn detach(&self) {
+        let answer = self.0.unread.lock().take();
+        if let Some(answer) = answer {
+            detach(answer.start_guards);
+        }
+    }
+}
+
+/// The ids of those that continue.
+fn detach(start_guards: Vec<StartGuard>) -> Vec<ExecutionId> {
+    let mut ids = Vec::with_capacity(start_guards.len());
+    for start_guard in start_guards {
+        let id = start_guard.id();
+        match start_guard.detach() {
+            Ok(()) => ids.push(id),
+            Err(error) => tracing::debug!(%id, %error, "its answer comes too late"),
+        }
+    }
+    ids
 }

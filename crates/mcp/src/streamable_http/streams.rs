@@ -148,8 +148,10 @@ impl StreamCalls {
     }
 
     /// The daemon shuts down: what was started goes on, and the next daemon tells the client.
-    fn deliver_all(&self) {
-        self.0.lock().values().for_each(LiveCall::deliver);
+    fn detach_all(&self) {
+        for live in self.0.lock().values() {
+            live.start.iter().for_each(PlannedStart::detach);
+        }
     }
 }
 
@@ -266,7 +268,7 @@ impl ResponseStream {
     fn final_error(&mut self) -> Option<ServerSseMessage> {
         let watch = self.watch.take()?;
         if watch.streaming.shutdown.is_cancelled() {
-            watch.calls.deliver_all();
+            watch.calls.detach_all();
             return None;
         }
         let live = watch.calls.finish(&watch.key, watch.turn)?;
@@ -314,7 +316,7 @@ impl Drop for ResponseStream {
         };
         let shutting_down = watch.streaming.shutdown.is_cancelled();
         if shutting_down {
-            watch.calls.deliver_all();
+            watch.calls.detach_all();
         } else if let Ok(runtime) = Handle::try_current() {
             let tasks = watch.streaming.tasks.clone();
             let (_, closed) = mpsc::channel(1);
@@ -331,7 +333,7 @@ impl StreamWatch {
         let shutdown = self.streaming.shutdown.clone();
         let waiting = shutdown.run_until_cancelled(self.keep_events(&mut receiver));
         let Some(is_answered) = waiting.await else {
-            self.calls.deliver_all();
+            self.calls.detach_all();
             return;
         };
         let Some(live) = self.calls.finish(&self.key, self.turn) else {
