@@ -1,4 +1,4 @@
-//! One mutex per key, created on demand.
+//! One mutex per key, created on demand; for those who serve the engine, too.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,7 +12,7 @@ const KEYS: usize = 64;
 
 /// The mutexes by key; those without a holder or waiter are pruned.
 #[derive(Debug)]
-pub(crate) struct KeyedMutex<K> {
+pub struct KeyedMutex<K> {
     mutexes: Mutex<HashMap<K, Weak<tokio::sync::Mutex<()>>>>,
 }
 
@@ -26,7 +26,7 @@ impl<K> Default for KeyedMutex<K> {
 
 impl<K: Eq + Hash> KeyedMutex<K> {
     /// Locks the mutex of `key`, in first-come order.
-    pub(crate) async fn lock(&self, key: K) -> OwnedMutexGuard<()> {
+    pub async fn lock(&self, key: K) -> OwnedMutexGuard<()> {
         let mutex = {
             let mut mutexes = self.mutexes.lock();
             if mutexes.len() >= KEYS {

@@ -78,6 +78,7 @@ pub use info::{
     WaitEnd, WaitOutcome,
 };
 pub use interaction::{Interaction, InteractionError, InteractionId, InteractionOutcome, Question};
+pub use keyed_mutex::KeyedMutex;
 pub use lease::{Lease, LeaseHolder, LeaseId};
 pub use lost_output::{lost_bytes, lost_tail};
 pub use monitor::{UsageHistory, UsageHistoryQuery, UsageListener, UsageResolution};

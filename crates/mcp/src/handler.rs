@@ -28,7 +28,7 @@ use super::calls::{self, CallTransport, ToolCallRequest};
 use super::client::ConnectedClient;
 use super::json_rpc::params_problem;
 use super::pending_deliveries::{PendingDeliveries, StreamState};
-use super::session_hooks::{KeptRequests, MCP_SESSION_HEADER, SessionHooks};
+use super::session_hooks::{MCP_SESSION_HEADER, SessionHooks, StandingRequests};
 use super::state::McpState;
 use super::subscriptions::SubscribedConnection;
 use super::{instructions, mcp_app, prompts, resources, subscriptions, tasks, to_rmcp, tools};
@@ -152,7 +152,7 @@ impl McpHandler {
                 let connection =
                     SubscribedConnection::open(&self.state, &client.caller, context.peer.clone());
                 if let Some((hooks, id)) = self.http_session(context) {
-                    connection.restore(&hooks.kept_requests(id));
+                    connection.restore(&hooks.standing_requests(id));
                 }
                 Arc::new(connection)
             });
@@ -174,9 +174,13 @@ impl McpHandler {
     }
 
     /// Changes what the next daemon restores of the session that the request is in.
-    fn keep(&self, context: &RequestContext<RoleServer>, change: &dyn Fn(&mut KeptRequests)) {
+    fn record_standing(
+        &self,
+        context: &RequestContext<RoleServer>,
+        change: &dyn Fn(&mut StandingRequests),
+    ) {
         if let Some((hooks, id)) = self.http_session(context) {
-            hooks.change_kept_requests(id, change);
+            hooks.change_standing_requests(id, change);
         }
     }
 
@@ -386,7 +390,7 @@ impl ServerHandler for McpHandler {
     ) -> Result<(), ErrorData> {
         self.client_and_connection(&context)?;
         self.require_connection()?.subscribe(&request.uri)?;
-        self.keep(&context, &|kept| kept.subscribe(&request.uri));
+        self.record_standing(&context, &|standing| standing.subscribe(&request.uri));
         Ok(())
     }
 
@@ -397,7 +401,7 @@ impl ServerHandler for McpHandler {
     ) -> Result<(), ErrorData> {
         self.client_and_connection(&context)?;
         self.require_connection()?.unsubscribe(&request.uri);
-        self.keep(&context, &|kept| kept.unsubscribe(&request.uri));
+        self.record_standing(&context, &|standing| standing.unsubscribe(&request.uri));
         Ok(())
     }
 
@@ -411,7 +415,7 @@ impl ServerHandler for McpHandler {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         };
         connection.set_level(request.level);
-        self.keep(&context, &|kept| kept.level = Some(request.level));
+        self.record_standing(&context, &|standing| standing.level = Some(request.level));
         Ok(())
     }
 

@@ -35,10 +35,10 @@ pub(crate) trait SessionHooks: fmt::Debug + Send + Sync + 'static {
     fn initialize_params(&self, id: &str) -> Option<Value>;
 
     /// What its client has requested for as long as the session lasts.
-    fn kept_requests(&self, id: &str) -> KeptRequests;
+    fn standing_requests(&self, id: &str) -> StandingRequests;
 
-    /// Changes what [`kept_requests`](Self::kept_requests) returns, also under the next daemon.
-    fn change_kept_requests(&self, id: &str, change: &dyn Fn(&mut KeptRequests));
+    /// Changes what [`standing_requests`](Self::standing_requests) returns, also under the next daemon.
+    fn change_standing_requests(&self, id: &str, change: &dyn Fn(&mut StandingRequests));
 
     /// The state of a call whose answer is lost; none where the session has ended.
     fn interrupted_call(
@@ -54,7 +54,7 @@ pub(crate) trait SessionHooks: fmt::Debug + Send + Sync + 'static {
 
 /// The requests of a session of the handshake era that hold until it ends.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct KeptRequests {
+pub(crate) struct StandingRequests {
     /// The last `logging/setLevel`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) level: Option<LoggingLevel>,
@@ -63,7 +63,7 @@ pub(crate) struct KeptRequests {
     subscriptions: Vec<String>,
 }
 
-impl KeptRequests {
+impl StandingRequests {
     pub(crate) fn subscriptions(&self) -> &[String] {
         &self.subscriptions
     }

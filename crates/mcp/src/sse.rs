@@ -63,41 +63,41 @@ pub(crate) enum SseError {
 #[derive(Debug, Default)]
 struct OpenRequests(watch::Sender<HashSet<RequestId>>);
 
-/// When a client's connection ends.
+/// What ends a client's connection.
 #[derive(Debug, Clone)]
-pub(crate) struct SseEnd {
+pub(crate) struct SseTokens {
     /// Cancelled when the client is gone: its calls under way are cancelled.
     pub(crate) closed: CancellationToken,
     /// Cancelled when the daemon shuts down: its calls are answered, and then it is closed.
     pub(crate) shutdown: CancellationToken,
 }
 
-/// Serves a newly connected client, on `tasks`, until its `end`. `on_close` runs when none of its
-/// calls is left.
+/// Serves a newly connected client, on `tasks`, until one of `tokens` is cancelled. `on_close` runs
+/// when none of its calls is left.
 pub(crate) fn sse(
     mcp_state: McpState,
     client: ConnectedClient,
-    end: SseEnd,
+    tokens: SseTokens,
     tasks: &TaskTracker,
     on_close: impl Future<Output = ()> + Send + 'static,
 ) -> (SseInput, SseOutput) {
-    let SseEnd { closed, shutdown } = end;
+    let SseTokens { closed, shutdown } = tokens;
     let (input, mut incoming) = mpsc::channel(QUEUE_CAPACITY);
     let (outgoing, output) = mpsc::channel(QUEUE_CAPACITY);
     let open_requests = Arc::new(OpenRequests::default());
     let incoming = stream::poll_fn(move |cx| incoming.poll_recv(cx));
     let transport = (PollSender::new(outgoing), incoming);
-    let (open, close) = (Arc::clone(&open_requests), closed.clone());
+    let (unanswered, connection) = (Arc::clone(&open_requests), closed.clone());
     let stream = StreamState {
         shutdown: Some(shutdown.clone()),
         ..StreamState::default()
     };
     tasks.spawn(async move {
         tokio::select! {
-            () = close.cancelled() => {}
+            () = connection.cancelled() => {}
             () = shutdown.cancelled() => {
-                open.none_left().await;
-                close.cancel();
+                unanswered.none_left().await;
+                connection.cancel();
             }
         }
     });

@@ -57,7 +57,7 @@ impl EventFeedQuery {
 impl Engine {
     /// Lifecycle events that the caller sees, refused starts among them; where there are none yet,
     /// waits for them for at most `timeout`. A page is of [`SCANNED_EVENTS`] entries at most; it is
-    /// empty, with more to come, only where reading others took a second.
+    /// empty, with more to come, only where reading others took a second and `timeout`.
     ///
     /// # Errors
     /// [`Error::Output`] when the ledger cannot be read, [`Error::Closing`].

@@ -78,12 +78,18 @@ async fn start_needing_approval(engine: &Engine, who: &Caller, request: StartReq
     }
 }
 
+/// A person answers at the command line.
+async fn answer(engine: &Engine, id: &str, value: &str) {
+    let person = caller("cli", Scope::Principal);
+    let answered = engine.answer_interaction(&person, id, value.to_owned());
+    answered.await.expect("answered");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_yes_of_a_person_holds_once_for_the_same_start() {
     let state = TempDir::new().expect("a directory");
     let engine = engine(&state).await;
     let agent = caller("a", Scope::Session);
-    let person = caller("cli", Scope::Principal);
     let id = start_needing_approval(&engine, &agent, request(&["true", "x"])).await;
     assert_eq!(
         start_needing_approval(&engine, &agent, request(&["true", "x"])).await,
@@ -100,10 +106,7 @@ async fn a_yes_of_a_person_holds_once_for_the_same_start() {
         ),
         "{own:?}"
     );
-    engine
-        .answer_interaction(&person, &id, "yes".to_owned())
-        .await
-        .expect("answered");
+    answer(&engine, &id, "yes").await;
     let mut other = request(&["true", "y"]);
     other.options.approval = Some(id.clone());
     assert_ne!(start_needing_approval(&engine, &agent, other).await, id);
@@ -137,12 +140,8 @@ async fn a_yes_is_not_consumed_by_a_start_that_runs_nothing() {
     };
     let engine = engine_with(&state, script).await;
     let agent = caller("a", Scope::Session);
-    let person = caller("cli", Scope::Principal);
     let id = start_needing_approval(&engine, &agent, request(&["true"])).await;
-    engine
-        .answer_interaction(&person, &id, "yes".to_owned())
-        .await
-        .expect("answered");
+    answer(&engine, &id, "yes").await;
     for _ in 0..2 {
         let failed = engine.start(&agent, request(&["true"])).await;
         assert!(
@@ -173,12 +172,8 @@ async fn a_no_and_a_deny_name_the_rule() {
     let state = TempDir::new().expect("a directory");
     let engine = engine(&state).await;
     let agent = caller("a", Scope::Session);
-    let person = caller("cli", Scope::Principal);
     let id = start_needing_approval(&engine, &agent, request(&["true"])).await;
-    engine
-        .answer_interaction(&person, &id, "no".to_owned())
-        .await
-        .expect("answered");
+    answer(&engine, &id, "no").await;
     let mut named = request(&["true"]);
     named.options.approval = Some(id);
     let refused = engine.start(&agent, named).await;

@@ -269,7 +269,10 @@ impl ExecutionObserver for InteractionService {
     }
 
     fn spawn_failed(&self, id: ExecutionId) {
-        self.update(|table| table.release_approval_of(id));
+        let approval = self.table.lock().approval_of(id);
+        if let Some(approval) = approval {
+            self.release_approval(approval);
+        }
     }
 
     fn removed(&self, id: ExecutionId) {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::session_hooks::KeptRequests;
+use crate::session_hooks::StandingRequests;
 
 /// The most sessions of each kind.
 pub(super) const SESSIONS: usize = 1_024;
@@ -38,7 +38,7 @@ pub(super) struct McpSession {
     pub(super) initialize: Value,
     /// Its client's requests that hold until it ends.
     #[serde(flatten)]
-    pub(super) kept: KeptRequests,
+    pub(super) standing: StandingRequests,
 }
 
 /// What a request uses while it is under way.
@@ -155,9 +155,9 @@ impl SessionTable {
     }
 
     /// Changes the requests that hold until the session ends.
-    pub(super) fn change_kept(&mut self, id: &str, change: impl FnOnce(&mut KeptRequests)) {
+    pub(super) fn change_standing(&mut self, id: &str, change: impl FnOnce(&mut StandingRequests)) {
         if let Some(session) = self.mcp_sessions.get_mut(id) {
-            change(&mut session.kept);
+            change(&mut session.standing);
             self.changed = true;
         }
     }
@@ -225,7 +225,10 @@ impl SessionTable {
 
     /// Restores what an earlier daemon stored.
     pub(super) fn restore(&mut self, stored: StoredSessions, now: Instant) {
-        self.ending.extend(stored.ending);
+        // One that was begun anew meanwhile is in use.
+        let ending = stored.ending.into_iter();
+        let ending = ending.filter(|key| !stored.sessions.contains(key));
+        self.ending.extend(ending);
         for key in stored.sessions {
             self.insert_unused(UsageKey::Session(key), now);
         }
@@ -301,7 +304,7 @@ mod tests {
                 access: ProjectAccess::default(),
                 own: true,
                 initialize: Value::Null,
-                kept: KeptRequests::default(),
+                standing: StandingRequests::default(),
             };
             table.insert_mcp_session(&n.to_string(), talk, now);
             let has_all = (n + 1) % SESSIONS_PER_PRINCIPAL == 0;
@@ -362,6 +365,10 @@ mod tests {
         assert_eq!(next.take_changed(), None);
         next.finish_end(&key("a"));
         assert_eq!(next.take_changed(), Some(StoredSessions::default()));
+        table.begin_use(usage_key("a"), now);
+        let mut next = SessionTable::default();
+        next.restore(table.take_changed().unwrap(), now);
+        assert_eq!(next.ending(), [], "it was begun anew");
     }
 
     #[test]
@@ -374,7 +381,7 @@ mod tests {
             access: ProjectAccess::read_only(),
             own: true,
             initialize: Value::Null,
-            kept: KeptRequests::default(),
+            standing: StandingRequests::default(),
         };
         table.insert_mcp_session("1", talk.clone(), now);
         let kept = table.take_changed().unwrap();

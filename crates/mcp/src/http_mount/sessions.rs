@@ -28,7 +28,7 @@ use super::session_table::{
 };
 use crate::client::ConnectedClient;
 use crate::interrupted::{InterruptCause, InterruptedCall};
-use crate::session_hooks::{KeptRequests, SessionHooks};
+use crate::session_hooks::{SessionHooks, StandingRequests};
 use crate::state::McpState;
 use crate::streamable_http::StreamableHttp;
 
@@ -210,7 +210,7 @@ impl SessionHooks for HttpSessions {
             access: client.access.clone(),
             own: is_anonymous,
             initialize,
-            kept: KeptRequests::default(),
+            standing: StandingRequests::default(),
         };
         table.insert_mcp_session(id, mcp_session, Instant::now());
         drop(table);
@@ -225,13 +225,13 @@ impl SessionHooks for HttpSessions {
             .map(|session| session.initialize.clone())
     }
 
-    fn kept_requests(&self, id: &str) -> KeptRequests {
+    fn standing_requests(&self, id: &str) -> StandingRequests {
         let session = self.mcp_session(id);
-        session.map(|session| session.kept).unwrap_or_default()
+        session.map(|session| session.standing).unwrap_or_default()
     }
 
-    fn change_kept_requests(&self, id: &str, change: &dyn Fn(&mut KeptRequests)) {
-        self.0.table.lock().change_kept(id, change);
+    fn change_standing_requests(&self, id: &str, change: &dyn Fn(&mut StandingRequests)) {
+        self.0.table.lock().change_standing(id, change);
         self.0.changed.notify_one();
     }
 

@@ -28,7 +28,7 @@ use super::request_target::{self, PathParams, connected_client, path_context, re
 use super::session_table::{SessionKey, UsageKey};
 use super::sessions::{HttpSessions, SessionUse};
 use crate::client::ClientContext;
-use crate::sse::{SseEnd, SseError, SseInput, SseOutput, sse};
+use crate::sse::{SseError, SseInput, SseOutput, SseTokens, sse};
 use crate::state::McpState;
 
 /// The most clients connected at once.
@@ -206,14 +206,14 @@ impl SseState {
         let caller = identity.caller(session);
         let client = connected_client(&identity, caller, client_context);
         let cleanup = end_session(self.clone(), key, own);
-        let end = SseEnd {
+        let tokens = SseTokens {
             closed: guard.closed.clone(),
             shutdown: self.0.shutdown.clone(),
         };
         let (input, output) = sse(
             self.0.mcp_state.clone(),
             client,
-            end,
+            tokens,
             &self.0.tasks,
             cleanup,
         );

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future;
+use ostler_engine::KeyedMutex;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::store::SessionStoreError;
@@ -21,7 +22,6 @@ use tower::ServiceExt as _;
 
 use super::body_check::{self, BodyCheck};
 use super::config::StreamableConfig;
-use super::restore_locks::RestoreLocks;
 use super::sessions::HookedSessionManager;
 use crate::handler::McpHandler;
 use crate::session_hooks::{MCP_SESSION_HEADER, SessionHooks};
@@ -32,7 +32,9 @@ use crate::state::McpState;
 pub(crate) struct StreamableHttp {
     router: Router,
     manager: Arc<HookedSessionManager>,
-    restore_locks: Arc<RestoreLocks>,
+    /// By session. The library counts a session of an earlier daemon as present before its handshake
+    /// is replayed; a second request that came in between would be its first message, and end it.
+    restore_locks: Arc<KeyedMutex<String>>,
     tasks: TaskTracker,
 }
 
@@ -87,7 +89,7 @@ impl StreamableHttp {
         if self.manager.is_ready(&id).await {
             return answering.await;
         }
-        let lock = self.restore_locks.lock(&id).await;
+        let lock = self.restore_locks.lock(id).await;
         // To its end also where the client goes: a session that is half restored ends.
         let restoring = self.tasks.spawn(async move {
             let response = answering.await;

@@ -3,15 +3,13 @@
 //! The library answers the requests (`endpoint`), whose bodies are checked first (`body_check`);
 //! `batch` handles JSON-RPC batches. `sessions` keeps the sessions of the handshake era, so that the
 //! embedding router is notified when one starts and ends, `streams` their response streams, and
-//! `event_ids` what a client sends back to resume one, and `restore_locks` the order of requests that
-//! restore a session.
+//! `event_ids` what a client sends back to resume one.
 
 mod batch;
 mod body_check;
 mod config;
 mod endpoint;
 mod event_ids;
-mod restore_locks;
 mod sessions;
 mod streams;
 

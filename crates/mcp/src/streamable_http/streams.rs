@@ -340,8 +340,7 @@ impl StreamWatch {
             return;
         };
         if is_answered {
-            // Nobody has the ids in the answer.
-            drop(live);
+            // Dropped with `live`: what the answer names, which nobody has read, ends.
             return;
         }
         if let Err(error) = self.cancel(live.request).await {

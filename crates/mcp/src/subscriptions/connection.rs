@@ -21,7 +21,7 @@ use super::resource_watch::{self, WatchedResource};
 use super::update_sink::UpdateSink;
 use crate::notifications::{AgentNotification, Notifications};
 use crate::resources::quota_error;
-use crate::session_hooks::KeptRequests;
+use crate::session_hooks::StandingRequests;
 use crate::state::McpState;
 
 /// The logger name of log messages.
@@ -72,11 +72,11 @@ impl SubscribedConnection {
 
     /// Takes up what the client had requested of an earlier daemon, and says that each resource may
     /// have changed meanwhile.
-    pub(crate) fn restore(&self, kept: &KeptRequests) {
-        if let Some(level) = kept.level {
+    pub(crate) fn restore(&self, standing: &StandingRequests) {
+        if let Some(level) = standing.level {
             self.set_level(level);
         }
-        for uri in kept.subscriptions() {
+        for uri in standing.subscriptions() {
             if let Err(error) = self.subscribe(uri) {
                 tracing::debug!(uri, error = %error.message, "a subscription is not restored");
                 continue;

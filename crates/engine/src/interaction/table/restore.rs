@@ -32,18 +32,16 @@ impl InteractionTable {
         }
     }
 
+    /// The approval that was consumed for this execution.
+    pub(in crate::interaction) fn approval_of(&self, by: ExecutionId) -> Option<InteractionId> {
+        let mut records = self.records.values();
+        let record = records.find(|record| record.consumer == Some(by))?;
+        Some(record.interaction.id)
+    }
+
     /// The start that an approval was consumed for is refused: another one may use it.
     pub(in crate::interaction) fn release_approval(&mut self, id: InteractionId) {
-        self.release_where(|record| record.interaction.id == id);
-    }
-
-    /// As [`Self::release_approval`], for an execution that has run nothing.
-    pub(in crate::interaction) fn release_approval_of(&mut self, execution: ExecutionId) {
-        self.release_where(|record| record.consumer == Some(execution));
-    }
-
-    fn release_where(&mut self, is_meant: impl Fn(&InteractionRecord) -> bool) {
-        for record in self.records.values_mut().filter(|it| is_meant(it)) {
+        if let Some(record) = self.records.get_mut(&id) {
             self.is_unsaved |= record.consumed;
             record.consumed = false;
             record.consumer = None;
