@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ostler_backend::OverlayRequestError;
-use ostler_model::{ByteString, ExecutionId, OverlayRequest, OverlayResponse};
+use ostler_model::{ByteString, ExecutionId, OverlayOutcome, OverlayRequest, OverlayResponse};
 use ostler_sandbox::overlay::{CommitOutcome, OverlayError, OverlayStore};
 
 use super::shim_manager::ShimManager;
@@ -52,7 +52,11 @@ fn handle_blocking(
                 CommitOutcome::Conflicts(conflicts) => OverlayResponse::Conflicts(conflicts),
             })
         }
-        OverlayRequest::Discard => store.discard().map(|()| OverlayResponse::Discarded),
+        OverlayRequest::Discard => store.discard().map(|kept| match kept.fate {
+            // What an interrupted commit had written.
+            OverlayOutcome::Committed => OverlayResponse::Committed(kept),
+            OverlayOutcome::Discarded | OverlayOutcome::Open => OverlayResponse::Discarded,
+        }),
     };
     response.map_err(failed)
 }

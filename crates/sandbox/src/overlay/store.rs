@@ -238,19 +238,20 @@ impl OverlayStore {
     }
 
     /// Discards the changes. A commit that was interrupted and cannot be resumed ends here: its
-    /// changes on the host stay and are listed, and the rest is discarded.
+    /// changes on the host stay and are returned as committed, and the rest is discarded.
     ///
     /// # Errors
     /// [`OverlayError::Decided`], [`OverlayError::Io`].
-    pub fn discard(&self) -> Result<(), OverlayError> {
-        if let Err(error) = self.resume_commit() {
-            if !matches!(error, OverlayError::Interrupted { .. }) {
-                return Err(error);
-            }
-            self.finish_interrupted()?;
+    pub fn discard(&self) -> Result<OverlayChanges, OverlayError> {
+        match self.resume_commit() {
+            Ok(_) => {}
+            Err(OverlayError::Interrupted { .. }) => return self.finish_interrupted(),
+            Err(error) => return Err(error),
         }
         self.check_undecided()?;
-        self.record_decision(summarize(&[], 0, OverlayOutcome::Discarded))
+        let changes = summarize(&[], 0, OverlayOutcome::Discarded);
+        self.record_decision(changes.clone())?;
+        Ok(changes)
     }
 
     fn check_undecided(&self) -> Result<(), OverlayError> {
@@ -315,11 +316,10 @@ impl OverlayStore {
         Ok(changes)
     }
 
-    /// Ends a commit in its present state.
-    fn finish_interrupted(&self) -> Result<(), OverlayError> {
-        let Some(intent) = load::<CommitIntent>(&self.dir, INTENT)? else {
-            return Ok(());
-        };
+    /// Ends a commit in its present state; returns its changes on the host.
+    fn finish_interrupted(&self) -> Result<OverlayChanges, OverlayError> {
+        let damaged = OverlayError::Damaged { name: INTENT };
+        let intent: CommitIntent = load(&self.dir, INTENT)?.ok_or(damaged)?;
         let (mut sides, _) = self.open_sides(true)?;
         let log = CommitLog::open(&self.dir);
         let log = log.map_err(|source| io_error("cannot read", &self.dir.join(LOG), source))?;
@@ -329,11 +329,9 @@ impl OverlayStore {
             log,
         }
         .completed_edits();
-        self.record_decision(summarize(
-            &done,
-            DECIDED_LISTED_MAX,
-            OverlayOutcome::Committed,
-        ))
+        let changes = summarize(&done, DECIDED_LISTED_MAX, OverlayOutcome::Committed);
+        self.record_decision(changes.clone())?;
+        Ok(changes)
     }
 
     fn record_decision(&self, changes: OverlayChanges) -> Result<(), OverlayError> {
