@@ -1,4 +1,4 @@
-//! One mutex per key, created on demand; for those who serve the engine, too.
+//! One mutex per key, created on demand.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -37,7 +37,8 @@ pub(crate) trait SessionHooks: fmt::Debug + Send + Sync + 'static {
     /// What its client has requested for as long as the session lasts.
     fn standing_requests(&self, id: &str) -> StandingRequests;
 
-    /// Changes what [`standing_requests`](Self::standing_requests) returns, also under the next daemon.
+    /// Changes what [`standing_requests`](Self::standing_requests) returns, also under the next
+    /// daemon.
     fn change_standing_requests(&self, id: &str, change: &dyn Fn(&mut StandingRequests));
 
     /// The state of a call whose answer is lost; none where the session has ended.

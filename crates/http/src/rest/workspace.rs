@@ -97,7 +97,8 @@ pub(super) async fn commit(
     execute(&state, &caller, &id, request, limit).await
 }
 
-/// `POST /api/v1/executions/{id}/workspace/discard`: discards the changes of the overlay.
+/// `POST /api/v1/executions/{id}/workspace/discard`: discards the changes of the overlay. The answer
+/// has those that stay on the host, where it ends a commit that was interrupted.
 pub(super) async fn discard(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -105,7 +106,8 @@ pub(super) async fn discard(
     query_string: QueryString,
 ) -> RestResult<Json<WorkspaceBody>> {
     query_string.check(&[])?;
-    execute(&state, &caller, &id, OverlayRequest::Discard, 0).await
+    let limit = to_usize(Some(CHANGES.unsigned_abs()));
+    execute(&state, &caller, &id, OverlayRequest::Discard, limit).await
 }
 
 async fn execute(
