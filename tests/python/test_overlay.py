@@ -8,6 +8,8 @@ import time
 import pytest
 
 from harness import until
+from harness.disk import mounted_for_all
+from harness.installation import is_root
 from harness.protected_env import FIRST, USERS, isolation
 
 pytestmark = pytest.mark.anyio
@@ -125,6 +127,22 @@ def test_a_discard_forgets_everything(workspace, user):
     assert snapshot(directory) == before
     assert ByCli(installation).commit(pid).returncode != 0, "it was decided"
     assert snapshot(directory) == before
+
+
+@pytest.mark.parametrize("user", FIRST if is_root() else [])
+def test_discarding_a_commit_that_cannot_go_on_lists_what_stays(workspace, user):
+    installation, directory = workspace(user)
+    with mounted_for_all(directory, 1):
+        installation.give(directory)
+        pid, _ = run(installation, user, directory, "echo 1 > a && head -c 3000000 /dev/zero > z")
+        assert b"space" in ByCli(installation).commit(pid).stderr
+        assert (directory / "a").read_text() == "1\n", "a step that was done stays"
+        discarded = ByCli(installation).discard(pid)
+        assert discarded.returncode == 0, discarded
+        assert b"a" in discarded.stdout.split() and b"z" not in discarded.stdout.split(), discarded
+        assert {path.name for path in directory.iterdir()} == {"a"}
+        assert kinds_of(ByCli(installation).changes(pid)) == {"a": "created"}
+        assert ByCli(installation).discard(pid).returncode != 0, "it was decided"
 
 
 @pytest.mark.parametrize("user", USERS)
