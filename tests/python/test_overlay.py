@@ -1,8 +1,11 @@
 """A transactional workspace: writes kept apart, listed, shown, committed or discarded."""
 
+import contextlib
+import fcntl
 import json
 import os
 import stat
+import subprocess
 import time
 
 import pytest
@@ -36,6 +39,15 @@ def workspace(protected_envs):
         return installation, directory
 
     return make
+
+
+@contextlib.contextmanager
+def open_directory(path):
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def snapshot(directory):
@@ -145,6 +157,22 @@ def test_discarding_a_commit_that_cannot_go_on_lists_what_stays(workspace, user)
         assert ByCli(installation).discard(pid).returncode != 0, "it was decided"
 
 
+@pytest.mark.small_disk
+@pytest.mark.parametrize("user", FIRST)
+def test_removing_a_commit_that_cannot_go_on_is_in_the_audit_log(workspace, user):
+    installation, directory = workspace(user)
+    with mounted_for_all(directory, 1):
+        installation.give(directory)
+        pid, _ = run(installation, user, directory, "echo 1 > a && head -c 3000000 /dev/zero > z")
+        assert b"space" in ByCli(installation).commit(pid).stderr
+        uuid = installation.json("info", pid)["uuid"]
+        installation.cli("rm", pid)
+        assert {path.name for path in directory.iterdir()} == {"a"}
+        [decision] = [entry for entry in installation.rest("GET", "/api/v1/audit?limit=1000")["entries"]
+                      if entry["event"] == "workspace" and entry["execution"] == uuid]
+        assert decision["fate"] == "committed" and decision["detail"]["created"] == 1, decision
+
+
 @pytest.mark.parametrize("user", USERS)
 def test_a_diff_shows_text_and_names_the_rest(workspace, user):
     installation, directory = workspace(user)
@@ -179,6 +207,42 @@ def test_a_conflict_commits_nothing_and_names_it(workspace, user, how):
     text = (refused.stdout + refused.stderr).decode()
     assert any(name in text for name in ("kept", "created", "gone")), text
     assert snapshot(directory) == before, "nothing at all"
+
+
+@pytest.mark.parametrize("below", ["", "inner"])
+@pytest.mark.parametrize("user", FIRST)
+def test_of_two_commits_at_once_one_is_complete_and_one_conflicts(workspace, user, below):
+    """The second one works in the same directory, or in one below it."""
+    installation, directory = workspace(user)
+    (directory / "inner").mkdir()
+    installation.give(directory)
+    names = [f"{name:03}" for name in range(200)]
+    path = "inner/" if below else ""
+    first, _ = run(installation, user, directory, f"for name in {' '.join(names)}; do echo first > {path}$name; done")
+    second, _ = run(installation, user, directory / below, f"for name in {' '.join(reversed(names))}; do echo second > $name; done")
+    commits = {}
+    for word, pid in (("first", first), ("second", second)):
+        argv = installation.argv("commit", pid)
+        commits[word] = subprocess.Popen(argv, env=installation.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    ends = {word: (commit.communicate(timeout=50), commit.returncode) for word, commit in commits.items()}
+    [winner] = [word for word, (_, code) in ends.items() if code == 0]
+    [((out, err), _)] = [end for end in ends.values() if end[1] != 0]
+    assert b"appeared meanwhile" in out and not err, ends
+    assert {(directory / path / name).read_text() for name in names} == {f"{winner}\n"}, ends
+    assert {path.name for path in (directory / path).iterdir()} >= set(names)
+
+
+@pytest.mark.parametrize("user", FIRST)
+def test_a_workspace_locked_by_another_process_is_refused_and_can_be_committed_later(workspace, user):
+    installation, directory = workspace(user)
+    pid, _ = run(installation, user, directory, "echo more >> kept")
+    with open_directory(directory) as descriptor:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        refused = ByCli(installation).commit(pid)
+        assert refused.returncode != 0 and b"another process has locked it" in refused.stderr, refused
+        assert (directory / "kept").read_text() == "kept\n"
+    assert ByCli(installation).commit(pid).returncode == 0
+    assert (directory / "kept").read_text() == "kept\nmore\n"
 
 
 @pytest.mark.parametrize("user", USERS)

@@ -112,7 +112,11 @@ pub(crate) async fn undecided_changes(
         return None;
     }
     let request = OverlayRequest::Changes { limit: 0 };
-    match core.backend.overlay(entry.id, request).await {
+    undecided_totals(&core.backend.overlay(entry.id, request).await)
+}
+
+fn undecided_totals(response: &Result<OverlayResponse, OverlayRequestError>) -> Option<[u64; 3]> {
+    match response {
         Ok(OverlayResponse::Changes(changes)) => (changes.fate == OverlayOutcome::Open
             && changes.totals != [0; 3])
             .then_some(changes.totals),
@@ -127,21 +131,23 @@ pub(crate) async fn undecided_changes(
     }
 }
 
-/// Discards the undecided changes of an execution that is removed with its overlay, and records
-/// that in the ledger. Returns whether there were any.
+/// Discards the undecided changes of an execution that is removed with its overlay, and records in
+/// the ledger what became of them: also what a commit that was interrupted has written. Returns
+/// whether changes were discarded.
 pub(crate) async fn discard(core: &EngineInner, entry: &ExecutionHandle) -> bool {
     if !has_overlay(entry) || entry.info().state.workspace.is_some() {
         return false;
     }
-    let undecided = undecided_changes(core, entry).await;
-    if let Some([created, changed, deleted]) = undecided {
-        let mut detail = LedgerDetail::new();
-        detail.insert("reason".to_owned(), "cleaned".into());
-        detail.insert("created".to_owned(), created.into());
-        detail.insert("changed".to_owned(), changed.into());
-        detail.insert("deleted".to_owned(), deleted.into());
-        let by = entry.owner().principal.clone();
-        record_outcome(core, entry, OverlayOutcome::Discarded, by, detail);
+    let by = entry.owner().principal.clone();
+    let request = OverlayRequest::Changes { limit: 0 };
+    let before = core.backend.overlay(entry.id, request).await;
+    let undecided = undecided_totals(&before);
+    if let Some(totals) = undecided {
+        let detail = removal_detail(totals);
+        record_outcome(core, entry, OverlayOutcome::Discarded, by.clone(), detail);
+    } else if let Some(outcome) = decided_outcome(&before) {
+        // The request has resumed a commit.
+        record_outcome(core, entry, outcome, by.clone(), LedgerDetail::new());
     }
     // The layers may be deeper than a path is long; only the backend can remove them.
     match core
@@ -149,6 +155,11 @@ pub(crate) async fn discard(core: &EngineInner, entry: &ExecutionHandle) -> bool
         .overlay(entry.id, OverlayRequest::Discard)
         .await
     {
+        // A commit that could not be resumed.
+        Ok(OverlayResponse::Committed(kept)) => {
+            let detail = removal_detail(kept.totals);
+            record_outcome(core, entry, OverlayOutcome::Committed, by, detail);
+        }
         Ok(_) | Err(OverlayRequestError::None(_) | OverlayRequestError::AlreadyResolved { .. }) => {
         }
         Err(error @ (OverlayRequestError::Running(_) | OverlayRequestError::Storage { .. })) => {
@@ -156,6 +167,16 @@ pub(crate) async fn discard(core: &EngineInner, entry: &ExecutionHandle) -> bool
         }
     }
     undecided.is_some()
+}
+
+/// The details of a decision that the removal of an execution made.
+fn removal_detail([created, changed, deleted]: [u64; 3]) -> LedgerDetail {
+    let mut detail = LedgerDetail::new();
+    detail.insert("reason".to_owned(), "cleaned".into());
+    detail.insert("created".to_owned(), created.into());
+    detail.insert("changed".to_owned(), changed.into());
+    detail.insert("deleted".to_owned(), deleted.into());
+    detail
 }
 
 /// Whether writes to its workspace went to an overlay.

@@ -84,6 +84,11 @@ fn map_error(id: ExecutionId, error: OverlayError) -> OverlayRequestError {
             ("cannot commit", path, reason)
         }
         OverlayError::Marked { path } => ("cannot lay an overlay over", path, reason),
+        OverlayError::Locked { path } => {
+            let reason = "another process has locked it: perhaps a commit of another daemon is \
+                          under way; commit again when it has ended";
+            ("cannot commit to", path, reason.to_owned())
+        }
         OverlayError::Damaged { name } => ("cannot read", ByteString::from(name), reason),
         OverlayError::Interrupted {
             what,

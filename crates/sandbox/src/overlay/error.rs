@@ -36,6 +36,12 @@ pub enum OverlayError {
         /// The path, relative to the workspace; empty for the workspace itself.
         path: ByteString,
     },
+    /// Another process has locked the workspace, or a directory above it; nothing was committed.
+    #[error("another process has locked {path}")]
+    Locked {
+        /// The directory.
+        path: ByteString,
+    },
     /// One of our records is damaged.
     #[error("the record {name} is damaged")]
     Damaged {

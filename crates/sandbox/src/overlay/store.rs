@@ -14,6 +14,7 @@ use rustix::fs::{Gid, Mode, Uid};
 
 use super::baseline::Baseline;
 use super::commit::{self, Commit};
+use super::commit_lock::CommitLock;
 use super::compare::{EditAction, OverlayEdit, ThreeWay};
 use super::error::OverlayError;
 use super::records::{
@@ -206,13 +207,16 @@ impl OverlayStore {
     /// ended.
     ///
     /// # Errors
-    /// [`OverlayError::Decided`], [`OverlayError::Protected`], [`OverlayError::Interrupted`].
+    /// [`OverlayError::Decided`], [`OverlayError::Protected`], [`OverlayError::Interrupted`],
+    /// [`OverlayError::Locked`].
     pub fn commit(&self, allow_autorun: bool) -> Result<CommitOutcome, OverlayError> {
         if let Some(changes) = self.resume_commit()? {
             return Ok(CommitOutcome::Committed(changes));
         }
         self.check_undecided()?;
         let (mut sides, head) = self.open_sides(true)?;
+        let workspace = Path::new(std::ffi::OsStr::from_bytes(&head.workspace));
+        let _lock = CommitLock::acquire(workspace)?;
         let mut edits = collect_edits(&mut sides, &head)?;
         edits.retain(|edit| edit.action != EditAction::Skip);
         check_protected(&head, &edits)?;
@@ -221,7 +225,6 @@ impl OverlayStore {
             return Ok(CommitOutcome::Autorun(autorun));
         }
         let conflicts = conflict::find_conflicts(&mut sides.host, &sides.baseline, &edits);
-        let workspace = Path::new(std::ffi::OsStr::from_bytes(&head.workspace));
         let conflicts = conflicts.map_err(|source| io_error("cannot read", workspace, source))?;
         if !conflicts.is_empty() {
             return Ok(CommitOutcome::Conflicts(conflicts));
@@ -299,7 +302,8 @@ impl OverlayStore {
         let Some(intent) = load::<CommitIntent>(&self.dir, INTENT)? else {
             return Ok(None);
         };
-        let (mut sides, _) = self.open_sides(true)?;
+        let (mut sides, head) = self.open_sides(true)?;
+        let _lock = CommitLock::acquire(Path::new(std::ffi::OsStr::from_bytes(&head.workspace)))?;
         self.run_commit(&mut sides, &intent).map(Some)
     }
 
