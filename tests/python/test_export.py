@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 from xml.etree import ElementTree
 
@@ -33,6 +34,22 @@ def printed(entries, stream):
     assert all(chunk.get("at") or chunk.get("at_ns") for chunk in chunks), "every chunk has its time"
     texts = (chunk["data"] for chunk in chunks)
     return b"".join(t if isinstance(t, bytes) else t.encode() for t in texts).decode()
+
+
+@pytest.mark.parametrize("verb, formats", [("rm", ["text", "jsonl", "avro", "asciicast"]), ("clear", ["text"])])
+def test_an_export_whose_output_is_removed_meanwhile_fails(installation, verb, formats):
+    script = "yes 0123456789012345678901234567890123456789 | head -c 40000000"
+    for name in formats:
+        pid = installation.cli("run", "-d", "--", "sh", "-c", script).stdout.decode().strip()
+        installation.cli("wait", pid)
+        argv = installation.argv("export", pid, "--format", name)
+        with subprocess.Popen(argv, env=installation.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+            received = len(writer.stdout.read(10_000))
+            installation.cli(verb, pid)
+            received += len(writer.stdout.read())
+            error = writer.stderr.read()
+        assert writer.returncode != 0 and error and received < 40_000_000, (name, writer.returncode, error, received)
+    installation.cli("export", pid, "--format", "text", check=verb == "clear")
 
 
 WHOLE = "".join(f"{line}\n" for line in LINES)

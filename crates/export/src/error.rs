@@ -13,6 +13,15 @@ pub enum ExportError {
     /// The journal could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// Output that was there when the export began was removed or found damaged before it was
+    /// written.
+    #[error("output from byte {from} to {to} was removed, cleared or damaged during the export")]
+    Incomplete {
+        /// The offset of the first byte missing.
+        from: u64,
+        /// The offset after the last byte missing.
+        to: u64,
+    },
     /// The receiver failed.
     #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),
@@ -27,5 +36,16 @@ pub enum ExportError {
 impl From<serde_json::Error> for ExportError {
     fn from(error: serde_json::Error) -> Self {
         Self::Encode(error.to_string())
+    }
+}
+
+/// An error where an export stopped before `end`, where the journal ended when it began.
+pub(crate) fn check_reached(reached: u64, end: u64) -> Result<(), ExportError> {
+    match reached < end {
+        true => Err(ExportError::Incomplete {
+            from: reached,
+            to: end,
+        }),
+        false => Ok(()),
     }
 }

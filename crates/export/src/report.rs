@@ -8,7 +8,7 @@ use ostler_report::limits::LINE_BYTES;
 use ostler_report::{OutputPosition, RawLine, Report, ReportCollector, ReportSubject};
 
 use crate::entry::ExportSubject;
-use crate::error::ExportError;
+use crate::error::{ExportError, check_reached};
 
 /// The report of an execution.
 #[derive(Debug)]
@@ -22,11 +22,13 @@ pub struct JournalReport<'a> {
 /// Reads the whole output in pages and returns what is recognised in it.
 ///
 /// # Errors
-/// When the journal cannot be read.
+/// When the journal cannot be read, or output that was there at first is removed meanwhile
+/// ([`ExportError::Incomplete`]).
 pub fn read_report<'a>(
     journal: &Journal,
     subject: &ExportSubject<'a>,
 ) -> Result<JournalReport<'a>, ExportError> {
+    let end = journal.end()?;
     let mut collector = ReportCollector::default();
     let mut missing_bytes = 0;
     let encoding = encoding(subject);
@@ -45,6 +47,7 @@ pub fn read_report<'a>(
         }
         query.from = Some(page.next);
         if !page.more {
+            check_reached(page.next.offset, end)?;
             break;
         }
     }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-use ostler_export::{ExportSubject, Format, Mirror, export};
+use ostler_export::{ExportError, ExportSubject, Format, Mirror, export};
 use ostler_journal::{Journal, OutputWriter};
 use ostler_model::{Event, EventRecord, ExecutionId, StreamName, TermSize, Timestamp};
 use serde_json::{Value, json};
@@ -375,4 +375,97 @@ fn output_that_was_cleared_is_named_in_a_report() {
     let notes = &log["runs"][0]["invocations"][0]["toolExecutionNotifications"];
     let text = format!("{end} bytes of output are gone and were not searched");
     assert!(notes.to_string().contains(&text), "{notes} {end}");
+}
+
+/// A receiver that removes output when it gets the first bytes of an export.
+struct RemovesOutput<F: FnMut()> {
+    remove: Option<F>,
+    received: Vec<u8>,
+}
+
+impl<F: FnMut()> Write for RemovesOutput<F> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if let Some(mut remove) = self.remove.take() {
+            remove();
+        }
+        self.received.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Exports 8 MB, of which `remove` removes what was not read yet.
+fn export_and(
+    format: Format,
+    remove: impl FnMut(&Path),
+) -> (Result<(), ExportError>, Vec<u8>, u64) {
+    const LINE: &[u8] = b"src/lib.rs:1:1: error: a line of a compiler\n";
+    let dir = tempfile::tempdir().unwrap();
+    let ops: Vec<JournalOp> = (0..128)
+        .map(|at_ns| JournalOp {
+            at_ns,
+            stream: StreamName::Stdout,
+            bytes: LINE.repeat(65_536 / LINE.len()),
+        })
+        .collect();
+    let total = ops.iter().map(|op| op.bytes.len() as u64).sum();
+    let journal = write(dir.path(), &ops);
+    let mut remove = remove;
+    let mut out = RemovesOutput {
+        remove: Some(|| remove(dir.path())),
+        received: Vec::new(),
+    };
+    let subject = ExportSubject {
+        id: ExecutionId::from_bytes([7; 16]),
+        spec: None,
+        events: &[],
+    };
+    let result = export(&journal, &subject, format, &mut out);
+    (result, out.received, total)
+}
+
+#[test]
+fn an_export_fails_when_its_execution_is_removed_meanwhile() {
+    let remove = |dir: &Path| {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            std::fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+    };
+    for format in [
+        Format::Text,
+        Format::Jsonl,
+        Format::Yaml,
+        Format::Avro,
+        Format::Asciicast,
+    ] {
+        let (result, received, total) = export_and(format, remove);
+        let error = result.unwrap_err();
+        assert!((received.len() as u64) < total, "{format:?}");
+        assert!(
+            matches!(error, ExportError::Incomplete { from, to } if from < to && to == total),
+            "{format:?}: {error:?}"
+        );
+    }
+}
+
+#[test]
+fn output_cleared_meanwhile_is_a_gap_or_an_error() {
+    let clear = |dir: &Path| {
+        let _range = Journal::open(dir).unwrap().clear().unwrap();
+    };
+    let (result, received, total) = export_and(Format::Text, clear);
+    assert!(
+        matches!(result.unwrap_err(), ExportError::Incomplete { from, to } if from == received.len() as u64 && to == total)
+    );
+    let (result, received, total) = export_and(Format::Jsonl, clear);
+    result.unwrap();
+    let last = jsonl(&received).pop().unwrap();
+    assert_eq!(
+        (&last["kind"], &last["to"]),
+        (&json!("gap"), &json!(total)),
+        "{last}"
+    );
 }
