@@ -244,16 +244,14 @@ pub enum SpawnError {
     /// Each execution takes one of the daemon's file descriptors, and all but those reserved for
     /// requests are in use.
     #[error(
-        "the daemon may have {limit} files open (RLIMIT_NOFILE): {executions} executions take one \
-         each, {reserved} are kept for requests"
+        "the daemon may have {limit} files open (RLIMIT_NOFILE): executions take one each, and all \
+         but the {reserved} kept for requests are in use"
     )]
     OpenFiles {
         /// The value of `RLIMIT_NOFILE`.
         limit: u64,
         /// How many are reserved.
         reserved: u64,
-        /// How many executions run.
-        executions: usize,
     },
 }
 

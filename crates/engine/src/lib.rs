@@ -77,7 +77,9 @@ pub use info::{
     CleanOutcome, ExecutionInfo, LifecycleEvent, LineMatch, Prompt, QueueWait, QueuedStart,
     WaitEnd, WaitOutcome,
 };
-pub use interaction::{Interaction, InteractionError, InteractionId, InteractionOutcome, Question};
+pub use interaction::{
+    Interaction, InteractionBound, InteractionError, InteractionId, InteractionOutcome, Question,
+};
 pub use keyed_mutex::KeyedMutex;
 pub use lease::{Lease, LeaseHolder, LeaseId};
 pub use lost_output::{lost_bytes, lost_tail};

@@ -102,11 +102,6 @@ impl ShimPool {
         drop(waiter.map(|waiting| waiting.send(Err(error))));
     }
 
-    /// How many shims are in use.
-    pub(super) fn in_use(&self) -> usize {
-        self.state.lock().in_use
-    }
-
     /// Removes idle shims that were not needed since the last trimming, the least recently used
     /// first. True if there are still more than are kept.
     pub(super) fn take_surplus(&self) -> (Vec<Arc<ShimConnection>>, bool) {

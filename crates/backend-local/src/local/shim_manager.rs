@@ -363,7 +363,6 @@ impl ShimManager {
         SpawnError::OpenFiles {
             limit,
             reserved: open_files::reserved(limit),
-            executions: self.pool.in_use(),
         }
     }
 

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::{
     AllowListError, ArgumentError, ContextError, InteractionError, ProgramError, ProjectError,
-    QuotaExceeded, ServiceError,
+    QuotaExceeded, ServiceError, approval_hint,
 };
 use crate::disk_space;
 
@@ -335,9 +335,9 @@ impl Error {
                  without"
                     .to_owned(),
             ),
-            Self::ApprovalRequired { interaction, .. } => Some(format!(
-                "a person answers with 'ostler approve {interaction}'; then ask again"
-            )),
+            Self::ApprovalRequired { interaction, .. } => {
+                Some(format!("{}; then ask again", approval_hint(interaction)))
+            }
             Self::ControlFailed(_)
             | Self::Output(_)
             | Self::InvalidSandbox { .. }

@@ -6,6 +6,42 @@ use thiserror::Error;
 use crate::interaction_id::InteractionId;
 use crate::prompt::QuestionKind;
 
+/// What a limit of open interactions counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InteractionBound {
+    /// Those of one session.
+    Session,
+    /// Those of one principal.
+    Principal,
+    /// All of the daemon.
+    Daemon,
+}
+
+impl InteractionBound {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "of this session",
+            Self::Principal => "of your sessions",
+            Self::Daemon => "of all users",
+        }
+    }
+
+    const fn hint(self) -> &'static str {
+        match self {
+            Self::Session | Self::Principal => "answer or cancel one of them, and try again",
+            Self::Daemon => "try again when others have answered theirs",
+        }
+    }
+}
+
+/// How a person answers an approval.
+pub(crate) fn approval_hint(interaction: &str) -> String {
+    format!(
+        "a person answers: with 'ostler approve {interaction}' as the user who asked, on the page, \
+         or with a token of the same principal that has sessions:all"
+    )
+}
+
 /// An invalid question, or an answer that was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InteractionError {
@@ -33,10 +69,10 @@ pub enum InteractionError {
         id: InteractionId,
     },
     /// The limit of open interactions is reached.
-    #[error("{open} of {limit} interactions are open already")]
+    #[error("{limit} questions {} are open, the most there may be", bound.as_str())]
     TooMany {
-        /// The number of open interactions.
-        open: usize,
+        /// What is limited.
+        bound: InteractionBound,
         /// The limit.
         limit: usize,
     },
@@ -102,8 +138,8 @@ impl InteractionError {
                 Some("list the interactions to see which are open".to_owned())
             }
             Self::BeingAnswered { .. } => Some("look at it again in a moment".to_owned()),
-            Self::OnlyPerson { id } => Some(format!("a person answers with 'ostler approve {id}'")),
-            Self::TooMany { .. } => Some("answer or cancel one of them, and try again".to_owned()),
+            Self::OnlyPerson { id } => Some(approval_hint(&id.to_string())),
+            Self::TooMany { bound, .. } => Some(bound.hint().to_owned()),
             Self::PartiallyWritten { .. } => {
                 Some("look at the output: the command may not read its input".to_owned())
             }

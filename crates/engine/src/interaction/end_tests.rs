@@ -6,10 +6,14 @@ use std::time::Duration;
 use ostler_model::snapshot::ForegroundProcess;
 use ostler_model::{Principal, QuestionSource, TreeSnapshot};
 
-use super::table::{MAX_ENDED, MAX_OPEN, MAX_OPEN_OF_CLIENTS};
+use super::table::{
+    MAX_ENDED, MAX_OPEN, MAX_OPEN_OF_CLIENTS, MAX_OPEN_OF_COMMANDS_OF_PRINCIPAL,
+    MAX_OPEN_OF_PRINCIPAL,
+};
 use super::tests::{InteractionFixture, ask, caller, interaction_error};
 use super::{
-    CancelReason, InteractionError, InteractionOutcome, InteractionState, Question, QuestionKind,
+    CancelReason, InteractionBound, InteractionError, InteractionOutcome, InteractionState,
+    Question, QuestionKind,
 };
 use crate::{Error, StartRequest, WaitEnd, WaitFor};
 
@@ -75,7 +79,8 @@ async fn at_below_and_above_the_limit_of_open_ones() {
             .open_interaction(&me, ask(None))
             .expect_err("full"),
     );
-    assert_eq!(full, InteractionError::TooMany { open: limit, limit });
+    let bound = InteractionBound::Session;
+    assert_eq!(full, InteractionError::TooMany { bound, limit });
     fixture
         .engine
         .open_interaction(&other, ask(None))
@@ -112,12 +117,41 @@ async fn clients_leave_room_for_approvals_and_other_principals() {
     }
     let limit = MAX_OPEN_OF_CLIENTS;
     let full = open(limit, 0, QuestionSource::Api).expect_err("full");
+    let bound = InteractionBound::Principal;
     assert_eq!(
         interaction_error(full),
-        InteractionError::TooMany { open: limit, limit }
+        InteractionError::TooMany { bound, limit }
     );
     open(limit, 0, QuestionSource::Policy).expect("an approval has room");
     open(0, 7, QuestionSource::Api).expect("another principal has room");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_principal_leaves_room_for_the_others() {
+    let fixture = InteractionFixture::new().await;
+    let open = |session: usize, principal: u32, source| {
+        let mut who = caller(&format!("s{session}"));
+        who.owner.principal = Principal::unix(principal);
+        let mut question = ask(None);
+        question.source = source;
+        fixture.engine.open_interaction(&who, question)
+    };
+    let bound = InteractionBound::Principal;
+    for (source, limit) in [
+        (QuestionSource::Command, MAX_OPEN_OF_COMMANDS_OF_PRINCIPAL),
+        (
+            QuestionSource::Policy,
+            MAX_OPEN_OF_PRINCIPAL - MAX_OPEN_OF_COMMANDS_OF_PRINCIPAL,
+        ),
+    ] {
+        for at in 0..limit {
+            open(at / MAX_OPEN, 0, source).expect("room");
+        }
+        let full = interaction_error(open(limit, 0, source).expect_err("full"));
+        let is_bound = matches!(full, InteractionError::TooMany { bound: it, .. } if it == bound);
+        assert!(is_bound, "{full}");
+        open(0, 7, source).expect("another principal has room");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,7 +27,7 @@ mod walk_tests;
 mod watch;
 
 pub use crate::admission::approval::{Approval, CONSENT_S};
-pub use crate::error::InteractionError;
+pub use crate::error::{InteractionBound, InteractionError};
 pub use crate::interaction_id::InteractionId;
 pub use crate::prompt::{OPTIONS, QuestionKind};
 pub use changes::{InteractionChanges, InteractionTransition};

@@ -19,7 +19,7 @@ use super::record::InteractionRecord;
 pub use super::record::{AnswerDelivery, ClockSnapshot};
 use super::state::{CancelReason, Interaction, InteractionOutcome, InteractionState};
 use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse, CONSENT_S};
-use crate::error::InteractionError;
+use crate::error::{InteractionBound, InteractionError};
 use crate::interaction_id::InteractionId;
 
 /// The most open interactions of one session.
@@ -28,8 +28,12 @@ pub const MAX_OPEN: usize = 32;
 pub const MAX_OPEN_OF_CLIENTS: usize = 128;
 /// The most open questions of commands of one session; they leave the others their room.
 pub const MAX_OPEN_OF_COMMANDS: usize = 32;
+/// The most open questions of one principal's commands.
+pub const MAX_OPEN_OF_COMMANDS_OF_PRINCIPAL: usize = 256;
 /// The most open questions of commands in total.
 pub const MAX_OPEN_OF_COMMANDS_TOTAL: usize = 512;
+/// The most open interactions of one principal; they leave the others their room.
+pub const MAX_OPEN_OF_PRINCIPAL: usize = 512;
 /// The most open interactions in total.
 pub const MAX_OPEN_TOTAL: usize = 1_024;
 /// Ended interactions kept for one session; the oldest is dropped first.
@@ -68,28 +72,7 @@ impl InteractionTable {
         question: Question,
     ) -> Result<Interaction, InteractionError> {
         question.check()?;
-        let is_command = question.source == QuestionSource::Command;
-        let alike = |it: &&InteractionRecord| {
-            (it.interaction.question.source == QuestionSource::Command) == is_command
-        };
-        let theirs = |it: &&InteractionRecord| same_session(&it.interaction.owner, &owner);
-        let open = self.open_records().filter(alike).filter(theirs).count();
-        if is_command {
-            check_limit(open, MAX_OPEN_OF_COMMANDS)?;
-            let all = self.open_records().filter(alike).count();
-            check_limit(all, MAX_OPEN_OF_COMMANDS_TOTAL)?;
-        } else {
-            check_limit(open, MAX_OPEN)?;
-        }
-        check_limit(self.open_records().count(), MAX_OPEN_TOTAL)?;
-        if question.source == QuestionSource::Api {
-            let of_clients = |it: &&InteractionRecord| {
-                it.interaction.question.source == QuestionSource::Api
-                    && it.interaction.owner.principal == owner.principal
-            };
-            let open = self.open_records().filter(of_clients).count();
-            check_limit(open, MAX_OPEN_OF_CLIENTS)?;
-        }
+        self.check_room(&owner, question.source)?;
         self.last_id += 1;
         self.last_change += 1;
         let timeout = question.timeout;
@@ -116,6 +99,35 @@ impl InteractionTable {
             outcome: None,
         });
         Ok(interaction)
+    }
+
+    /// Whether another interaction may be opened.
+    fn check_room(&self, owner: &Owner, source: QuestionSource) -> Result<(), InteractionError> {
+        use InteractionBound::{Daemon, Principal, Session};
+        let is_command = |it: &Interaction| it.question.source == QuestionSource::Command;
+        let is_of_client = |it: &Interaction| it.question.source == QuestionSource::Api;
+        let of_session = |it: &Interaction| same_session(&it.owner, owner);
+        let of_principal = |it: &Interaction| it.owner.principal == owner.principal;
+        let count = |is_counted: &dyn Fn(&Interaction) -> bool| {
+            let open = self.open_records().map(|record| &record.interaction);
+            open.filter(|it| is_counted(it)).count()
+        };
+        if source == QuestionSource::Command {
+            let open = count(&|it| is_command(it) && of_session(it));
+            check_limit(open, MAX_OPEN_OF_COMMANDS, Session)?;
+            let open = count(&|it| is_command(it) && of_principal(it));
+            check_limit(open, MAX_OPEN_OF_COMMANDS_OF_PRINCIPAL, Principal)?;
+            check_limit(count(&is_command), MAX_OPEN_OF_COMMANDS_TOTAL, Daemon)?;
+        } else {
+            let open = count(&|it| !is_command(it) && of_session(it));
+            check_limit(open, MAX_OPEN, Session)?;
+        }
+        if source == QuestionSource::Api {
+            let open = count(&|it| is_of_client(it) && of_principal(it));
+            check_limit(open, MAX_OPEN_OF_CLIENTS, Principal)?;
+        }
+        check_limit(count(&of_principal), MAX_OPEN_OF_PRINCIPAL, Principal)?;
+        check_limit(count(&|_| true), MAX_OPEN_TOTAL, Daemon)
     }
 
     /// Opens the question for the `number`th prompt of an execution: once, however often it is found
@@ -464,11 +476,11 @@ impl InteractionTable {
     }
 }
 
-fn check_limit(open: usize, limit: usize) -> Result<(), InteractionError> {
+fn check_limit(open: usize, limit: usize, bound: InteractionBound) -> Result<(), InteractionError> {
     if open < limit {
         return Ok(());
     }
-    Err(InteractionError::TooMany { open, limit })
+    Err(InteractionError::TooMany { bound, limit })
 }
 
 /// Whether two owners share the per-session limits.
