@@ -14,8 +14,9 @@ use crate::row::HistoryRow;
 pub(crate) struct RowChanges {
     /// Changes of earlier rows whose id was created again: made before the rows are inserted.
     pub(crate) before: Vec<RowUpdate>,
-    /// New rows, as they are after the group. A row that is there already stays, unless nothing
-    /// was ever started under its id: then the start was repeated after a kill of the engine.
+    /// New rows, as they are after the group. A row that is there already stays, unless it is of
+    /// an earlier run: its execution ended and was removed, or nothing was ever started under its
+    /// id, as where the start is repeated after a kill of the engine. It is replaced then.
     pub(crate) created: Vec<HistoryRow>,
     /// Changes of earlier rows, at most one for each.
     pub(crate) updated: Vec<RowUpdate>,
@@ -53,10 +54,14 @@ impl RowChanges {
 
     fn create(&mut self, row: HistoryRow, places: &mut HashMap<ExecutionId, RowPlace>) {
         match places.get(&row.id) {
-            Some(RowPlace::Created(index)) if self.created[*index].attempts == 0 => {
+            Some(RowPlace::Created(index))
+                if self.created[*index].attempts == 0 || self.created[*index].cause.is_some() =>
+            {
                 self.created[*index] = row;
             }
-            Some(RowPlace::Updated(index)) if self.updated[*index].attempts == 0 => {
+            Some(RowPlace::Updated(index))
+                if self.updated[*index].attempts == 0 || self.updated[*index].end.is_some() =>
+            {
                 // Whether a process was ever started is known to the row alone.
                 let none = RowUpdate::none(row.id);
                 let before = std::mem::replace(&mut self.updated[*index], none);

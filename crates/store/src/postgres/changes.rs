@@ -82,7 +82,18 @@ impl RowWriter<'_> {
             return Ok(());
         }
         let columns = row_columns::insert_columns(&changes.created);
-        self.execute(row_columns::INSERT, &columns).await
+        let inserted = self.execute(row_columns::INSERT, &columns).await?;
+        if inserted == changes.created.len() as u64 {
+            return Ok(());
+        }
+        let earlier = [
+            numbers(&changes.created, |row| to_sql(row.position)),
+            column(&changes.created, |row| row.id.to_bytes().to_vec()),
+        ];
+        if self.execute(row_columns::DELETE_EARLIER, &earlier).await? > 0 {
+            self.execute(row_columns::INSERT, &columns).await?;
+        }
+        Ok(())
     }
 
     async fn update(&mut self, updates: &[RowUpdate]) -> Result<(), Failure> {
@@ -140,11 +151,13 @@ impl RowWriter<'_> {
             column(ends, |end| end.ending.signal.map(Signal::number)),
         ];
         columns.extend(totals_columns(ends, |end| end.totals.as_ref()));
-        self.execute(ENDS, &columns).await
+        self.execute(ENDS, &columns).await?;
+        Ok(())
     }
 
     /// Executes a statement with the ledger and columns.
-    async fn execute(&mut self, sql: &'static str, columns: &[Column]) -> Result<(), Failure> {
+    /// Executes a statement; returns how many rows it changed.
+    async fn execute(&mut self, sql: &'static str, columns: &[Column]) -> Result<u64, Failure> {
         let statement = self.statements.get(self.transaction, sql).await?;
         let mut values: Vec<&(dyn ToSql + Sync)> = vec![&self.ledger];
         values.extend(
@@ -152,8 +165,7 @@ impl RowWriter<'_> {
                 .iter()
                 .map(|column| &**column as &(dyn ToSql + Sync)),
         );
-        self.transaction.execute(&statement, &values).await?;
-        Ok(())
+        Ok(self.transaction.execute(&statement, &values).await?)
     }
 }
 

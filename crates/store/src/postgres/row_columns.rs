@@ -16,8 +16,7 @@ pub(super) const COLUMNS: &str = "position, id, principal, project, session, tas
      started_us, ended_us, cause, code, signal, attempts, user_us, system_us, max_rss_bytes, \
      output_bytes, prompts, fingerprint, output_lines, peaks";
 
-/// Inserts rows, given by columns. Those that are there already stay, unless nothing was ever
-/// started under their id.
+/// Inserts rows, given by columns, unless their ids are there.
 pub(super) const INSERT: &str = "INSERT INTO execution (ledger, position, id, short_id, \
      principal, principal_hash, project, project_hash, session, session_hash, task, channel, \
      client, command, directory, labels, level, in_force, policy, created_us, started_us, \
@@ -38,15 +37,13 @@ pub(super) const INSERT: &str = "INSERT INTO execution (ledger, position, id, sh
      labels, level, in_force, policy, created_us, started_us, ended_us, cause, code, signal, \
      attempts, user_us, system_us, max_rss_bytes, output_bytes, prompts, output_lines, peaks, \
      fingerprint) \
-     ON CONFLICT (ledger, id) DO UPDATE SET created_us = excluded.created_us, \
-     started_us = excluded.started_us, \
-     ended_us = excluded.ended_us, cause = excluded.cause, code = excluded.code, \
-     signal = excluded.signal, attempts = excluded.attempts, \
-     user_us = excluded.user_us, system_us = excluded.system_us, \
-     max_rss_bytes = excluded.max_rss_bytes, output_bytes = excluded.output_bytes, \
-     prompts = excluded.prompts, output_lines = excluded.output_lines, \
-     peaks = excluded.peaks \
-     WHERE execution.attempts = 0";
+     ON CONFLICT (ledger, id) DO NOTHING";
+/// Deletes the rows of earlier runs under the ids of new ones, see
+/// [`created`](crate::changes::RowChanges::created).
+pub(super) const DELETE_EARLIER: &str = "DELETE FROM execution AS row \
+     USING unnest($2::bigint[], $3::bytea[]) AS new (position, id) \
+     WHERE row.ledger = $1 AND row.id = new.id AND row.position < new.position \
+     AND (row.attempts = 0 OR row.cause IS NOT NULL)";
 
 /// The values of one column, as an array.
 pub(super) type Column = Box<dyn ToSql + Sync + Send>;

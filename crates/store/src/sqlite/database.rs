@@ -1,6 +1,7 @@
 //! [`SqliteDatabase`]: the database file, its connections, and what they are used for.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ostler_journal::LedgerCursor;
@@ -30,18 +31,26 @@ const STEPS_PER_CHECK: i32 = 10_000;
 /// Rows deleted in one transaction.
 const EXPIRED_ROWS: u64 = 1_000;
 
+/// How often a read that a reset fails is repeated.
+const RESET_RETRIES: u32 = 8;
+
 /// A file of SQLite. Opens it when it is used, and anew after it was replaced or deleted.
 #[derive(Debug)]
 pub(crate) struct SqliteDatabase {
     path: PathBuf,
     writer: Mutex<Option<OpenDatabase>>,
     readers: Mutex<Vec<OpenDatabase>>,
+    /// How often the file was deleted; changed while the writer is locked. A file may have the
+    /// inode of the one before it.
+    resets: AtomicU64,
 }
 
 #[derive(Debug)]
 struct OpenDatabase {
     connection: Connection,
     file: FileIdentity,
+    /// [`SqliteDatabase::resets`] before it was opened.
+    resets: u64,
 }
 
 impl HistoryDatabase for SqliteDatabase {
@@ -103,7 +112,9 @@ impl HistoryDatabase for SqliteDatabase {
             for update in &changes.before {
                 change(&transaction, update)?;
             }
-            insert(&transaction, &changes.created)?;
+            for row in &changes.created {
+                row_columns::insert(&transaction, row)?;
+            }
             for update in &changes.updated {
                 change(&transaction, update)?;
             }
@@ -133,6 +144,7 @@ impl HistoryDatabase for SqliteDatabase {
                 Ok(()) | Err(_) => {}
             }
         }
+        self.resets.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
@@ -147,6 +159,7 @@ impl SqliteDatabase {
             path,
             writer: Mutex::new(None),
             readers: Mutex::new(Vec::new()),
+            resets: AtomicU64::new(0),
         }
     }
 
@@ -158,6 +171,10 @@ impl SqliteDatabase {
             PathBuf::from(name)
         };
         [self.path.clone(), beside("-wal"), beside("-shm")]
+    }
+
+    fn resets(&self) -> u64 {
+        self.resets.load(Ordering::Acquire)
     }
 
     fn write<T>(
@@ -183,39 +200,76 @@ impl SqliteDatabase {
     }
 
     fn open(&self) -> Result<OpenDatabase, StoreError> {
+        let resets = self.resets();
         let mut connection = connection::open_writer(&self.path)?;
         schema::migrate(&mut connection, &self.path)?;
         let file = FileIdentity::of(&self.path)?;
-        Ok(OpenDatabase { connection, file })
+        Ok(OpenDatabase {
+            connection,
+            file,
+            resets,
+        })
     }
 
     /// The file is there before its tables are.
-    fn open_reader(&self) -> Result<Connection, StoreError> {
-        let connection = connection::open_reader(&self.path)?;
-        if schema::has_tables(&connection)? {
-            return Ok(connection);
-        }
-        // Waits for who makes them, or makes them.
-        self.write(|_| Ok(()))?;
-        connection::open_reader(&self.path)
+    fn open_reader(&self) -> Result<OpenDatabase, StoreError> {
+        let resets = self.resets();
+        // Without a reset, nothing was ever folded: a reader does not make the file.
+        let is_reset = resets > 0 && !self.path.try_exists()?;
+        let connection = if is_reset {
+            None
+        } else {
+            let reader = connection::open_reader(&self.path)?;
+            schema::has_tables(&reader)?.then_some(reader)
+        };
+        let connection = match connection {
+            Some(connection) => connection,
+            None => {
+                // Waits for who makes them, or makes them.
+                self.write(|_| Ok(()))?;
+                connection::open_reader(&self.path)?
+            }
+        };
+        let file = FileIdentity::of(&self.path)?;
+        Ok(OpenDatabase {
+            connection,
+            file,
+            resets,
+        })
     }
 
     fn read<T>(
         &self,
-        action: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        action: impl Fn(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let file = FileIdentity::of(&self.path)?;
+        for _ in 0..RESET_RETRIES {
+            let before = self.resets();
+            let result = self.read_once(&action);
+            if result.is_ok() {
+                return result;
+            }
+            // Waits for a reset that is under way.
+            drop(self.writer.lock());
+            if self.resets() == before {
+                return result;
+            }
+        }
+        self.read_once(&action)
+    }
+
+    fn read_once<T>(
+        &self,
+        action: &impl Fn(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let (file, resets) = (FileIdentity::of(&self.path).ok(), self.resets());
         let kept = {
             let mut readers = self.readers.lock();
-            readers.retain(|reader| reader.file == file);
+            readers.retain(|reader| Some(reader.file) == file && reader.resets == resets);
             readers.pop()
         };
         let mut reader = match kept {
             Some(reader) => reader,
-            None => OpenDatabase {
-                connection: self.open_reader()?,
-                file,
-            },
+            None => self.open_reader()?,
         };
         let deadline = Instant::now() + SEARCH_TIMEOUT;
         let is_late = move || Instant::now() >= deadline;
@@ -228,14 +282,6 @@ impl SqliteDatabase {
         }
         result
     }
-}
-
-fn insert(transaction: &Transaction<'_>, rows: &[HistoryRow]) -> rusqlite::Result<()> {
-    let mut statement = transaction.prepare_cached(row_columns::INSERT)?;
-    for row in rows {
-        row_columns::insert(&mut statement, row)?;
-    }
-    Ok(())
 }
 
 fn change(transaction: &Transaction<'_>, update: &RowUpdate) -> rusqlite::Result<()> {

@@ -2,7 +2,7 @@
 
 use ostler_model::{ExecutionId, Owner, Principal, SessionName, Timestamp, Usage, UsagePeaks};
 use rusqlite::types::Type;
-use rusqlite::{Row, Statement, params};
+use rusqlite::{Row, Statement, Transaction, params};
 use serde_json::Value;
 
 use crate::fingerprint::Fingerprint;
@@ -15,26 +15,34 @@ pub(super) const COLUMNS: &str = "position, id, principal, project, session, tas
      ended_us, cause, code, signal, attempts, user_us, system_us, max_rss_bytes, output_bytes, \
      prompts, fingerprint, output_lines, peaks";
 
-/// Inserts a row as it is known. One that is there already stays, unless nothing was ever started
-/// under its id.
-pub(super) const INSERT: &str = "INSERT INTO execution (position, id, principal, project, \
+/// Inserts a row as it is known, unless its id is there.
+const INSERT: &str = "INSERT INTO execution (position, id, principal, project, \
      session, task, channel, client, command, directory, labels, level, in_force, policy, \
      created_us, fingerprint, short_id, started_us, ended_us, cause, code, signal, attempts, \
      user_us, system_us, max_rss_bytes, output_bytes, prompts, output_lines, peaks) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
      ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30) \
-     ON CONFLICT (id) DO UPDATE SET created_us = excluded.created_us, \
-     started_us = excluded.started_us, \
-     ended_us = excluded.ended_us, cause = excluded.cause, code = excluded.code, \
-     signal = excluded.signal, attempts = excluded.attempts, \
-     user_us = excluded.user_us, system_us = excluded.system_us, \
-     max_rss_bytes = excluded.max_rss_bytes, output_bytes = excluded.output_bytes, \
-     prompts = excluded.prompts, output_lines = excluded.output_lines, \
-     peaks = excluded.peaks \
-     WHERE execution.attempts = 0 \
      ON CONFLICT DO NOTHING";
+/// Deletes the row of an earlier run under the same id, see
+/// [`created`](crate::changes::RowChanges::created).
+const DELETE_EARLIER: &str = "DELETE FROM execution WHERE id = ?1 AND position < ?2 \
+     AND (attempts = 0 OR cause IS NOT NULL)";
 
-pub(super) fn insert(statement: &mut Statement<'_>, row: &HistoryRow) -> rusqlite::Result<usize> {
+/// Inserts a row; replaces that of an earlier run.
+pub(super) fn insert(transaction: &Transaction<'_>, row: &HistoryRow) -> rusqlite::Result<()> {
+    let mut statement = transaction.prepare_cached(INSERT)?;
+    if insert_new(&mut statement, row)? > 0 {
+        return Ok(());
+    }
+    let parameters = params![row.id.to_bytes(), to_sql(row.position)];
+    let mut delete = transaction.prepare_cached(DELETE_EARLIER)?;
+    if delete.execute(parameters)? > 0 {
+        insert_new(&mut statement, row)?;
+    }
+    Ok(())
+}
+
+fn insert_new(statement: &mut Statement<'_>, row: &HistoryRow) -> rusqlite::Result<usize> {
     let totals = row.totals.as_ref();
     let total = |of: fn(&RunTotals) -> u64| totals.map(of).map(to_sql);
     statement.execute(params![

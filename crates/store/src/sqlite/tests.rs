@@ -110,3 +110,41 @@ fn a_locked_database_is_tried_again() {
     fixture.update();
     assert_eq!(fixture.commands(&all(&owner)), ["false", "true"]);
 }
+
+#[test]
+fn reads_during_resets_are_answered() {
+    const RESETS: usize = 100;
+    let mut fixture = Fixture::sqlite();
+    let owner = owner(None, None);
+    for _ in 0..20 {
+        fixture.run(&owner, "true", 0);
+    }
+    fixture.update();
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    let query = all(&owner);
+    let store = std::sync::Arc::clone(&fixture.store);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut pages = 0;
+                    while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                        let page = store.list(&query).unwrap();
+                        assert!(page.rows.len() <= 20);
+                        pages += 1;
+                    }
+                    pages
+                })
+            })
+            .collect();
+        for _ in 0..RESETS {
+            store.reset().unwrap();
+            fixture.update();
+        }
+        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+        for reader in readers {
+            assert!(reader.join().unwrap() > 0);
+        }
+    });
+    assert_eq!(fixture.commands(&all(&owner)).len(), 20);
+}

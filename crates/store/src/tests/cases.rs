@@ -277,17 +277,58 @@ pub(crate) fn a_start_that_is_repeated_under_its_id_begins_its_row_anew(mut fixt
         fixture.end(id, &owner, 4);
         let found = row(&mut fixture);
         assert_eq!((found.code, found.attempts), (Some(4), 1));
-        // What ran stays as it is, and its end counts that comes in one group with a creation.
-        let ran = fixture.start(&owner, "true");
+        // What runs stays as it is.
+        let runs = fixture.start(&owner, "true");
         fixture.update();
-        fixture.end(ran, &owner, 5);
-        fixture.append(ran, &owner, created(), command());
+        fixture.append(runs, &owner, created(), command());
         fixture.update();
-        let found = fixture.store.find(&all(&owner).caller, ran).unwrap();
-        assert_eq!(found.expect("it is there").code, Some(5));
-        fixture.append(id, &owner, created(), command());
-        assert_eq!(row(&mut fixture).code, Some(4));
+        let found = fixture.store.find(&all(&owner).caller, runs).unwrap();
+        assert_eq!(found.expect("it is there").attempts, 1);
     }
+}
+
+/// An execution that was removed, and another one under its id, of another principal.
+pub(crate) fn a_run_under_the_id_of_a_removed_one_has_the_row(mut fixture: Fixture) {
+    let (first, mut second) = (owner(None, None), owner(None, None));
+    second.principal = Principal::unix(7);
+    let created = || Event::Created {
+        missing: Vec::new(),
+    };
+    // The groups end at these entries.
+    for split in 0..16_u8 {
+        let mut step = 0;
+        let mut next = |fixture: &mut Fixture| {
+            if split & (1 << step) != 0 {
+                fixture.update();
+            }
+            step += 1;
+        };
+        let id = fixture.start(&first, "first");
+        next(&mut fixture);
+        fixture.end(id, &first, 4);
+        next(&mut fixture);
+        fixture.append(id, &second, created(), json!({"command": "second"}));
+        next(&mut fixture);
+        let started = Event::Started { attempt: 1, pid: 7 };
+        fixture.append(id, &second, started, json!({}));
+        next(&mut fixture);
+        fixture.end(id, &second, 5);
+        fixture.update();
+        let find = |owner| fixture.store.find(&all(owner).caller, id).unwrap();
+        assert_eq!(find(&first), None, "{split}");
+        let row = find(&second).expect("it is there");
+        assert_eq!(
+            (row.command.as_str(), row.code, row.attempts),
+            ("second", Some(5), 1),
+            "{split}"
+        );
+    }
+    let found = |text: &str| HistoryQuery {
+        text: Some(text.to_owned()),
+        ..all(&second)
+    };
+    assert_eq!(fixture.commands(&found("secon")).len(), 16);
+    assert!(fixture.commands(&found("firs")).is_empty());
 }
 
 pub(crate) fn any_text_can_be_searched_for(mut fixture: Fixture) {

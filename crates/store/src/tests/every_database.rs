@@ -41,6 +41,7 @@ on_every_database! {
     cases::the_history_of_another_ledger_is_made_anew,
     cases::an_end_without_totals_has_none_and_the_first_end_counts,
     cases::a_start_that_is_repeated_under_its_id_begins_its_row_anew,
+    cases::a_run_under_the_id_of_a_removed_one_has_the_row,
     cases::a_process_that_could_not_be_started_is_an_attempt_and_no_start,
     cases::any_text_can_be_searched_for,
     cases::old_rows_expire_and_running_ones_stay,
