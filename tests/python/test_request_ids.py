@@ -112,3 +112,14 @@ def test_a_refusal_reaches_a_client_that_writes_its_body_late(installation, path
     response = connection.getresponse()
     assert response.status in (404, 405) and b"request_id" in response.read()
     connection.close()
+
+
+def test_what_is_of_all_principals_is_for_the_daemons_user(served):
+    """A token of another principal sees all of its own, which is not all there is."""
+    for method, path in (("GET", "/api/v1/audit/verify"), ("POST", "/api/v1/history/rebuild")):
+        status, _, refusal = ask(served, path, secret=served.tokens["ann-all"], method=method)
+        assert status == 403 and "of all principals" in refusal, (path, status, refusal)
+        assert served.installation.rest(method, path) is not None, path
+    _, _, text = ask(served, "/metrics", secret=served.tokens["ann-all"])
+    assert "ostler_audit_entries_total" not in text
+    assert b"ostler_audit_entries_total" in served.installation.rest("GET", "/metrics", raw=True)

@@ -10,10 +10,9 @@ use ostler_engine::{Error, EventFeedPage, EventFeedQuery, LEDGER_HEADS};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
 use ostler_journal::{AuditReport, HeadKey, LedgerCursor, LedgerRecord, ReadError};
-use ostler_model::ErrorCode;
 use tokio::task::spawn_blocking;
 
-use super::caller::RequestCaller;
+use super::caller::{RequestCaller, require_daemon_user};
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
@@ -106,11 +105,7 @@ pub(super) async fn verify(
     query_string: QueryString,
 ) -> RestResult<Json<AuditReport>> {
     query_string.check(&[])?;
-    if !caller.sees_all() {
-        let message = "the audit log is of all sessions and projects, and a part of it cannot be verified: \
-                       a token needs the scope sessions:all, and none that names a project";
-        return Err(HttpProblem::new(ErrorCode::Permission, message, None));
-    }
+    require_daemon_user(&caller, "audit log", "verified")?;
     let settings = state.engine.settings();
     let heads = settings.state_dir.join(LEDGER_HEADS);
     let key_file = settings.audit_key_file.clone();

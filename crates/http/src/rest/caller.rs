@@ -6,7 +6,33 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use ostler_interface::http::{HttpIdentity, HttpProblem, SESSION_HEADER, parse_session_name};
 use ostler_interface::project_access::ProjectAccess;
-use ostler_model::{Caller, ErrorCode, Scope};
+use ostler_model::{Caller, ErrorCode, Principal, Scope};
+
+use super::response::RestResult;
+
+/// The principal of the user that the daemon runs as.
+pub(super) fn daemon_principal() -> Principal {
+    Principal::unix(rustix::process::geteuid().as_raw())
+}
+
+/// Checks that the caller sees all that the daemon's user owns: what `subject` names is of all
+/// principals, sessions and projects. `verb` says what is not done with a part of it.
+pub(super) fn require_daemon_user(caller: &Caller, subject: &str, verb: &str) -> RestResult<()> {
+    let message = if !caller.sees_all() {
+        format!(
+            "the {subject} is of all sessions and projects, and a part of it cannot be {verb}: a \
+             token needs the scope sessions:all, and none that names a project"
+        )
+    } else if caller.owner.principal != daemon_principal() {
+        format!(
+            "the {subject} is of all principals, and a part of it cannot be {verb}: a token must \
+             be of the daemon's user"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(HttpProblem::new(ErrorCode::Permission, message, None))
+}
 
 /// The caller of a request.
 #[derive(Debug, Clone)]

@@ -5,13 +5,12 @@ use axum::extract::State;
 use ostler_api::{HistoryDetailBody, HistoryFreshnessBody, HistoryPageBody};
 use ostler_interface::convert::{history_entry_body, history_freshness_body, run_statistics_body};
 use ostler_interface::history::{History, arguments, no_history};
-use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 use ostler_interface::project_history;
-use ostler_model::{Caller, ErrorCode};
+use ostler_model::Caller;
 use ostler_store::HistoryQuery;
 
-use super::caller::RequestCaller;
+use super::caller::{RequestCaller, require_daemon_user};
 use super::extract::PathId;
 use super::query::QueryString;
 use super::response::RestResult;
@@ -121,11 +120,7 @@ pub(super) async fn rebuild(
     query_string: QueryString,
 ) -> RestResult<Json<HistoryFreshnessBody>> {
     query_string.check(&[])?;
-    if !caller.sees_all() {
-        let message = "the history is of all sessions and projects, and a part of it cannot be made anew: \
-                       a token needs the scope sessions:all, and none that names a project";
-        return Err(HttpProblem::new(ErrorCode::Permission, message, None));
-    }
+    require_daemon_user(&caller, "history", "made anew")?;
     let rebuilding = history(&state)?.rebuild();
     let freshness = state.unless_shutting_down(rebuilding).await??;
     Ok(Json(history_freshness_body(freshness)))

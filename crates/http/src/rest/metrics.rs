@@ -12,7 +12,7 @@ use ostler_model::ErrorCode;
 use ostler_sys::open_files;
 use parking_lot::Mutex;
 
-use super::caller::RequestCaller;
+use super::caller::{RequestCaller, daemon_principal};
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
@@ -182,12 +182,15 @@ pub(super) async fn metrics(
         "Running executions of the caller.",
         state.engine.running_count(&caller),
     );
-    text.family(
-        "ostler_audit_entries_total",
-        "counter",
-        "Entries of the audit log.",
-    );
-    text.sample(&[], *state.engine.ledger_end().borrow());
+    // Of all principals.
+    if caller.owner.principal == daemon_principal() {
+        text.family(
+            "ostler_audit_entries_total",
+            "counter",
+            "Entries of the audit log.",
+        );
+        text.sample(&[], *state.engine.ledger_end().borrow());
+    }
     if let Some(webhook) = &state.webhook {
         let help = "Alerts for the webhook, by how they ended.";
         text.family("ostler_webhook_alerts_total", "counter", help);

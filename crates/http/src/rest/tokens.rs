@@ -6,9 +6,9 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use ostler_api::{NewTokenBody, TokenBody, TokenCreatedBody, TokensBody};
 use ostler_interface::http::HttpProblem;
-use ostler_model::{ErrorCode, Principal, RequestChannel, Scope, Timestamp};
+use ostler_model::{ErrorCode, RequestChannel, Scope, Timestamp};
 
-use super::caller::RequestCaller;
+use super::caller::{RequestCaller, daemon_principal};
 use super::extract::{JsonBody, PathId};
 use super::query::QueryString;
 use super::response::RestResult;
@@ -81,10 +81,6 @@ impl FromRequestParts<RestState> for ManagedTokens {
             HttpProblem::new(ErrorCode::Storage, message, None)
         })
     }
-}
-
-fn daemon_principal() -> Principal {
-    Principal::unix(rustix::process::geteuid().as_raw())
 }
 
 fn new_token(body: NewTokenBody) -> RestResult<NewToken> {
