@@ -151,3 +151,30 @@ def test_the_log_of_a_replaced_service_is_followed_further(workspace):
         workspace.service("stop", "web")
         assert follower.wait(20) == 0
         assert "web was replaced" in follower.stderr.read()
+
+
+def test_the_hint_about_a_port_names_the_service_of_another_workspace_by_its_id(workspace):
+    """Both workspaces have a service of that name; only the other one runs."""
+    installation, port = workspace.installation, free_port()
+    table = {"command": ["python3", "-m", "http.server", "--bind", "127.0.0.1", str(port)], "port": port}
+    workspace.define(web=table)
+    workspace.service("up")
+    other = installation.work / "other"
+    other.mkdir()
+    (other / "ostler.toml").write_bytes(workspace.file.read_bytes())
+    for path in (other, other / "ostler.toml"):
+        installation.give(path)
+
+    def service(*words):
+        argv = installation.argv("service", *words)
+        done = subprocess.run(argv, cwd=other, env=installation.env(), capture_output=True, timeout=60, check=False)
+        return done.returncode, (done.stdout + done.stderr).decode()
+
+    code, text = service("up")
+    id = workspace.rows()["web"]["execution"]["id"]
+    assert code != 0 and f"stop '{id}' first" in text, text
+    assert service("stop", "web") == (0, "web was never started\n")
+    assert workspace.rows()["web"]["living"]
+    for words in (("stop", id), ("up",), ("stop", "web")):
+        code, text = service(*words)
+        assert code == 0, (words, text)

@@ -78,7 +78,7 @@ fn mismatch_message(dirs: &Dirs, daemon_state: &Path, pid: u32) -> String {
 }
 
 /// The state directory that the holder of a lock recorded in it, after its pid.
-fn recorded_state_dir(lock: &Path) -> Option<PathBuf> {
+pub(super) fn recorded_state_dir(lock: &Path) -> Option<PathBuf> {
     let text = fs::read(lock).ok()?;
     let line = text.splitn(2, |&byte| byte == b'\n').nth(1)?;
     (!line.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(line)))

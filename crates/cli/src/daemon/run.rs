@@ -20,6 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::daemon_location;
 use super::examination::TrackedExaminer;
 use super::file_lock::{self, TryLock};
 use super::history;
@@ -191,7 +192,9 @@ fn already_served(dirs: &Dirs, holder: Option<u32>) -> CommandError {
         || "another process".to_owned(),
         |pid| format!("process {pid}"),
     );
-    let state = dirs.state.display();
+    // The daemon of this runtime directory may serve another state directory.
+    let state = daemon_location::recorded_state_dir(&dirs.lock());
+    let state = state.as_ref().unwrap_or(&dirs.state).display();
     CommandError::daemon(format!("{holder} already serves {state}"))
         .with_hint("use it, end it with `ostler shutdown`, or name another --state-dir")
 }

@@ -117,6 +117,14 @@ fn a_second_daemon_is_refused_and_says_who_serves() {
     assert_eq!(second.code, 69);
     let message = format!("process {} already serves", daemon.pid);
     assert!(second.err.contains(&message), "{}", second.err);
+    // It is named what that daemon serves, not what the second one would.
+    let runtime = cli.path().join("run/ostler");
+    let runtime = runtime.to_str().unwrap();
+    let other = cli.ostler(&["serve", "--state-dir", "other", "--runtime-dir", runtime]);
+    assert_eq!(other.code, 69);
+    assert!(other.err.contains(&message), "{}", other.err);
+    let first_line = other.err.lines().next().unwrap();
+    assert!(!first_line.ends_with("other"), "{first_line}");
     first.send(Signal::INT);
     assert_eq!(first.end(), 0);
     assert!(!cli.path().join("run/ostler/daemon.sock").exists());

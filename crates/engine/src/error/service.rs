@@ -131,11 +131,17 @@ impl ServiceError {
             Self::Running { .. } => Some("use ensure to reuse it, or restart".to_owned()),
             Self::PortTaken {
                 service: Some(name),
+                holder,
                 ..
-            } => Some(format!(
-                "stop '{name}' first, or ask for another port; a free one is leased with port \
-                 'auto'"
-            )),
+            } => {
+                // Another workspace may have a service of that name.
+                let id = holder.execution.map(|id| id.short());
+                let service = id.as_ref().unwrap_or(name);
+                Some(format!(
+                    "stop '{service}' first, or ask for another port; a free one is leased with \
+                     port 'auto'"
+                ))
+            }
             Self::PortTaken { service: None, .. } => Some(
                 "it is not ours to end: end whoever holds it, or ask for another port; a free \
                  one is leased with port 'auto'"

@@ -162,6 +162,9 @@ fn print_stopped(stopped: &ServiceStopResponse, json: bool) -> Result<(), Comman
         }
         let name = &stopped.service.name;
         match stopped.released.as_slice() {
+            [] if stopped.service.execution.is_none() => {
+                out.write_line(format!("{name} was never started"))?;
+            }
             [] => out.write_line(format!("{name} stopped"))?,
             ports => {
                 let numbers: Vec<String> = ports.iter().map(u16::to_string).collect();
