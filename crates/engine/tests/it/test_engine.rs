@@ -10,7 +10,7 @@ use ostler_model::{Caller, Owner, Principal, Scope, SessionName};
 use tempfile::TempDir;
 
 /// No answer of a test takes longer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An engine and its state directory.
 pub(crate) struct TestEngine {

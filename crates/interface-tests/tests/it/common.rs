@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Timeout of every wait in these tests.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The capacity of an ordinary client's pipes, in bytes.
 const PIPE_BYTES: usize = 1 << 20;
