@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, PoisonError};
 
+use parking_lot::{Condvar, Mutex};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
 use rustix::io::Errno;
 
@@ -34,12 +34,10 @@ impl CommitLock {
     /// # Errors
     /// [`OverlayError::Locked`] when another process holds the lock, [`OverlayError::Io`].
     pub(super) fn acquire(workspace: &Path) -> Result<Self, OverlayError> {
-        let workspaces = WORKSPACES.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut workspaces = ENDED
-            .wait_while(workspaces, |all| {
-                all.iter().any(|it| overlap(it, workspace))
-            })
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut workspaces = WORKSPACES.lock();
+        ENDED.wait_while(&mut workspaces, |all| {
+            all.iter().any(|it| overlap(it, workspace))
+        });
         workspaces.push(workspace.to_owned());
         drop(workspaces);
         // From here on, dropping the value removes the entry.
@@ -56,7 +54,7 @@ impl Drop for CommitLock {
     fn drop(&mut self) {
         // Before another commit of this process may lock them.
         self.directories.clear();
-        let mut workspaces = WORKSPACES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workspaces = WORKSPACES.lock();
         if let Some(at) = workspaces.iter().position(|it| *it == self.workspace) {
             workspaces.swap_remove(at);
         }
