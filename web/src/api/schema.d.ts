@@ -859,7 +859,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Discards the changes of the overlay */
+        /**
+         * Discards the changes of the overlay
+         * @description The answer has those that stay on the host, where it ends a commit that was interrupted.
+         */
         post: operations["executions.workspace.discard"];
         delete?: never;
         options?: never;

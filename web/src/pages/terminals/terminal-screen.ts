@@ -1,7 +1,7 @@
 /** The emulator of one terminal: what it shows, and what its keys do. */
 import { t } from '../../i18n/index.svelte';
 import { CommandMarks } from './command-marks';
-import { TERMINAL_FONT } from './terminal-size';
+import { type Box, cellOf, TERMINAL_FONT } from './terminal-size';
 import { onThemeChange, searchColours, terminalTheme } from './terminal-theme';
 import { isReply, watchedKey, webAddress } from './typed-keys';
 
@@ -152,13 +152,11 @@ export class TerminalScreen {
     return this.#fit.proposeDimensions();
   }
 
-  /** The size of a cell on the page, in pixels. */
-  cell(): { width: number; height: number } {
+  /** The size of a cell on the page, in pixels; before anything is drawn, that of its letters. */
+  cell(): Box {
     const screen = this.terminal.element?.querySelector('.xterm-screen')?.getBoundingClientRect();
-    return {
-      width: (screen?.width ?? 0) / this.terminal.cols,
-      height: (screen?.height ?? 0) / this.terminal.rows,
-    };
+    if (!screen?.width || !screen.height) return cellOf(this.terminal.options.fontSize ?? 0);
+    return { width: screen.width / this.terminal.cols, height: screen.height / this.terminal.rows };
   }
 
   /** The visible rows, without blanks at their ends. */
