@@ -207,6 +207,7 @@ def test_garbage_on_the_wire_ends_nothing_else(installation, line):
     assert installation.cli("run", "--", "echo", "alive").stdout == b"alive\n"
 
 
+@pytest.mark.limit(180)
 @pytest.mark.parametrize("pattern", ["(a{1,200}){1,200}b", "(?=a)(a|a)*b"])
 async def test_a_pattern_that_would_take_minutes_is_refused_and_delays_no_other(installation, pattern):
     """8 MB without a newline: one engine would take ten minutes for it, and nothing interrupts it."""

@@ -31,9 +31,9 @@ test.describe('on a phone', () => {
     const { id } = daemon.run(['cat'], '--tty');
     await openTerminal(page, daemon, id);
     await expect(frame(page)).toContainText('Nobody types, you watch');
+    const screen = page.locator('.xterm-screen');
+    await expect.poll(async () => (await screen.boundingBox())?.width).toBeLessThanOrEqual(390);
     await expectNoOverflow(page);
-    const screen = await page.locator('.xterm-screen').boundingBox();
-    expect(screen?.width).toBeLessThanOrEqual(390);
   });
 });
 

@@ -239,11 +239,14 @@ async fn a_client_that_does_not_read_stalls_only_itself() {
     let mut slow = Connected::to(&agent).await;
     slow.greet().await;
     let said = slow
-        .call("command_bg_start", agent.background("seq 1 5000"))
+        .call(
+            "command_bg_start",
+            agent.background("seq -f %0250.0f 1 100"),
+        )
         .await;
     let pid = said["structuredContent"]["pid"].clone();
     // The client keeps sending requests without reading, until its messages are refused.
-    let logs = json!({"name": "command_ps_logs", "arguments": {"pid": pid, "tail": 3_000}});
+    let logs = json!({"name": "command_ps_logs", "arguments": {"pid": pid, "tail": 100}});
     let asking = async {
         loop {
             slow.next += 1;

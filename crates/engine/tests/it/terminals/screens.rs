@@ -186,15 +186,16 @@ async fn a_screen_outlives_trimmed_output() {
         };
     })
     .await;
-    // The first line is never painted again, and its segment is the first that goes.
+    // The first line is never painted again, and its segment is the first that goes: the first part
+    // does not fill it, so that nothing is trimmed before the screen is looked at.
     let filler = "yes 0123456789012345678901234567890123456789 | head -c";
     let script = format!(
-        "{filler} 70000000; printf '\\033[2J\\033[Hkept\\033[2;24r\\033[5;1H'; read x; {filler} 90000000; read x"
+        "{filler} 60000000; printf '\\033[2J\\033[Hkept\\033[2;24r\\033[5;1H'; read x; {filler} 90000000; read x"
     );
     let id = fixture.start(&["sh", "-c", &script]).await;
     let after = |offset| WaitFor::OutputAfter(Cursor { offset, event: 0 });
     assert_eq!(
-        fixture.wait_for(&id, after(71_000_000)).await,
+        fixture.wait_for(&id, after(61_000_000)).await,
         WaitEnd::Output
     );
     let before = fixture.wait_text(&id, "kept").await;
@@ -202,7 +203,7 @@ async fn a_screen_outlives_trimmed_output() {
     let mut notices = fixture.engine.subscribe();
     fixture.type_text(&id, "\n").await;
     // A wait for output makes the driver enable notifications.
-    let (written, ()) = tokio::join!(fixture.wait_for(&id, after(163_000_000)), async {
+    let (written, ()) = tokio::join!(fixture.wait_for(&id, after(153_000_000)), async {
         while !matches!(
             within_timeout(notices.recv())
                 .await
