@@ -38,14 +38,3 @@ impl From<serde_json::Error> for ExportError {
         Self::Encode(error.to_string())
     }
 }
-
-/// An error where an export stopped before `end`, where the journal ended when it began.
-pub(crate) fn check_reached(reached: u64, end: u64) -> Result<(), ExportError> {
-    match reached < end {
-        true => Err(ExportError::Incomplete {
-            from: reached,
-            to: end,
-        }),
-        false => Ok(()),
-    }
-}

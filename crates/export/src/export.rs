@@ -2,14 +2,15 @@
 
 use std::io::{BufWriter, Write};
 
-use ostler_journal::{ByteQuery, Gap, Journal};
+use ostler_journal::{ByteQuery, Journal};
 use ostler_model::Cursor;
 use ostler_report::{write_junit, write_sarif};
 
 use crate::asciicast::{CastSink, CastVersion};
 use crate::avro::AvroSink;
 use crate::entry::{EntrySink, ExportEntry, ExportSubject};
-use crate::error::{ExportError, check_reached};
+use crate::error::ExportError;
+use crate::extent::{ExportExtent, WithoutNewGaps};
 use crate::format::Format;
 use crate::jsonl::JsonlSink;
 use crate::merge::EntryMerge;
@@ -35,28 +36,28 @@ pub fn export(
         id: subject.id,
         spec: subject.spec,
     };
-    let end = journal.end()?;
+    let extent = ExportExtent::of(journal)?;
     let mut merge = EntryMerge::new(journal, subject, Cursor::START);
     match format {
-        Format::Text => write_text(journal, end, &mut out)?,
+        Format::Text => write_text(journal, &extent, &mut out)?,
         Format::Jsonl => {
             let mut sink = JsonlSink(&mut out);
             sink.entry(&head)?;
-            run_to(&mut merge, end, &mut sink)?;
+            run(&mut merge, &extent, &mut sink)?;
         }
         Format::Yaml => {
             let mut sink = YamlSink(&mut out);
             sink.entry(&head)?;
-            run_to(&mut merge, end, &mut sink)?;
+            run(&mut merge, &extent, &mut sink)?;
         }
         Format::Avro => {
             let mut sink = AvroSink::begin(&mut out)?;
             sink.entry(&head)?;
-            run_to(&mut merge, end, &mut sink)?;
+            run(&mut merge, &extent, &mut sink)?;
             sink.finish()?;
         }
-        Format::Asciicast => write_cast(&mut out, subject, merge, end, CastVersion::V2)?,
-        Format::AsciicastV3 => write_cast(&mut out, subject, merge, end, CastVersion::V3)?,
+        Format::Asciicast => write_cast(&mut out, subject, merge, &extent, CastVersion::V2)?,
+        Format::AsciicastV3 => write_cast(&mut out, subject, merge, &extent, CastVersion::V3)?,
         Format::Sarif => {
             let report = read_report(journal, subject)?;
             write_sarif(&report.report, &report.subject, &mut out)?;
@@ -73,55 +74,46 @@ fn write_cast(
     out: &mut dyn Write,
     subject: &ExportSubject<'_>,
     mut merge: EntryMerge<'_>,
-    end: u64,
+    extent: &ExportExtent,
     version: CastVersion,
 ) -> Result<(), ExportError> {
-    let mut sink = CastSink::begin(out, subject, version)?;
-    run_to(&mut merge, end, &mut sink)?;
-    sink.finish()
+    let mut sink = WithoutNewGaps {
+        sink: CastSink::begin(out, subject, version)?,
+        extent,
+    };
+    run(&mut merge, extent, &mut sink)?;
+    sink.sink.finish()
 }
 
-/// Writes every entry; an error where the journal stops before `end`, where it ended at first.
-fn run_to(
+/// Writes every entry, at least those of the extent.
+fn run(
     merge: &mut EntryMerge<'_>,
-    end: u64,
+    extent: &ExportExtent,
     sink: &mut dyn EntrySink,
 ) -> Result<(), ExportError> {
     merge.run(sink)?;
-    check_reached(merge.cursor().offset, end)
+    extent.check_reached(merge.cursor().offset)
 }
 
 /// Writes the output of the command, and nothing else. What was missing when the export began is
-/// omitted; `end` is where the journal ended then.
-fn write_text(journal: &Journal, end: u64, out: &mut dyn Write) -> Result<(), ExportError> {
-    let missing = journal.gaps()?;
+/// omitted.
+fn write_text(
+    journal: &Journal,
+    extent: &ExportExtent,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
     let mut query = ByteQuery::starting_at(Cursor::START);
     loop {
         let page = journal.read(&query)?;
         if let Some(gap) = page.gap {
-            check_missing_before(&missing, gap, end)?;
+            extent.check_gap(gap)?;
         }
         for chunk in &page.chunks {
             out.write_all(&chunk.bytes)?;
         }
         query.from = page.next;
         if !page.more {
-            return check_reached(query.from.offset, end);
+            return extent.check_reached(query.from.offset);
         }
-    }
-}
-
-/// Checks that a gap consists of `missing` ranges, which are in order, and of what came after `end`.
-fn check_missing_before(missing: &[Gap], gap: Gap, end: u64) -> Result<(), ExportError> {
-    let mut from = gap.from;
-    for earlier in missing {
-        if earlier.from <= from {
-            from = from.max(earlier.to);
-        }
-    }
-    let to = gap.to.min(end);
-    match from < to {
-        true => Err(ExportError::Incomplete { from, to }),
-        false => Ok(()),
     }
 }

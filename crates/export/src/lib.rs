@@ -10,6 +10,7 @@ mod avro;
 mod entry;
 mod error;
 mod export;
+mod extent;
 mod format;
 mod jsonl;
 mod merge;

@@ -8,7 +8,8 @@ use ostler_report::limits::LINE_BYTES;
 use ostler_report::{OutputPosition, RawLine, Report, ReportCollector, ReportSubject};
 
 use crate::entry::ExportSubject;
-use crate::error::{ExportError, check_reached};
+use crate::error::ExportError;
+use crate::extent::ExportExtent;
 
 /// The report of an execution.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub fn read_report<'a>(
     journal: &Journal,
     subject: &ExportSubject<'a>,
 ) -> Result<JournalReport<'a>, ExportError> {
-    let end = journal.end()?;
+    let extent = ExportExtent::of(journal)?;
     let mut collector = ReportCollector::default();
     let mut missing_bytes = 0;
     let encoding = encoding(subject);
@@ -47,7 +48,7 @@ pub fn read_report<'a>(
         }
         query.from = Some(page.next);
         if !page.more {
-            check_reached(page.next.offset, end)?;
+            extent.check_reached(page.next.offset)?;
             break;
         }
     }
