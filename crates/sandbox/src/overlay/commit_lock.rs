@@ -24,7 +24,7 @@ static ENDED: Condvar = Condvar::new();
 #[derive(Debug)]
 pub(super) struct CommitLock {
     workspace: PathBuf,
-    /// Closing them unlocks them.
+    /// The locked ones.
     directories: Vec<File>,
 }
 
@@ -52,8 +52,12 @@ impl CommitLock {
 
 impl Drop for CommitLock {
     fn drop(&mut self) {
-        // Before another commit of this process may lock them.
-        self.directories.clear();
+        // Before another commit of this process may lock them. Closing them is not enough: a child
+        // that has been forked and not executed has copies of the descriptors.
+        for directory in self.directories.drain(..) {
+            // Fails for no descriptor that was locked (flock(2)).
+            let _unlocked = directory.unlock();
+        }
         let mut workspaces = WORKSPACES.lock();
         if let Some(at) = workspaces.iter().position(|it| *it == self.workspace) {
             workspaces.swap_remove(at);
