@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ostler_backend::ControlError;
 use ostler_journal::{EventWriter, Journal, JournalEnd, MemorySlot};
@@ -86,6 +86,8 @@ pub(crate) struct ExecutionHandle {
     pub(crate) flags: watch::Sender<DriverFlags>,
     /// The driver's command channel, while there is a driver.
     commands: Mutex<Option<mpsc::Sender<DriverCommand>>>,
+    /// How many writes to its input were sent to the driver.
+    writes: AtomicU64,
     pub(super) memory: MemorySlot,
     /// The read offsets of lossless readers.
     pub(super) lossless_offsets: Mutex<BTreeMap<u64, u64>>,
@@ -130,6 +132,8 @@ impl ExecutionHandle {
     ) -> (Arc<Self>, mpsc::Receiver<DriverCommand>) {
         let (mut entry, receiver) = Self::with_commands(identity, live);
         entry.recovered = true;
+        // The earlier engine may have written.
+        entry.writes = AtomicU64::new(1);
         (Arc::new(entry), receiver)
     }
 
@@ -246,6 +250,7 @@ impl ExecutionHandle {
             disclosure: IdDisclosure::new(true),
             origin: StartOrigin::default(),
             dismissed: AtomicBool::new(false),
+            writes: AtomicU64::new(0),
             recovered: false,
             writer_changes: WriterChanges::default(),
             timeline: Timeline::new(),
@@ -394,10 +399,19 @@ impl ExecutionHandle {
             let commands = self.commands.lock();
             commands.clone()
         };
+        if matches!(ask, DriverCommand::Write(_)) {
+            self.writes.fetch_add(1, Ordering::AcqRel);
+        }
         match commands {
             Some(asks) => asks.send(ask).await.map_err(|_| ControlError::Ended),
             None => Err(ControlError::Ended),
         }
+    }
+
+    /// How many writes to its input there were: keys, lines, and replies to queries of the terminal.
+    /// 0 where nothing was ever written.
+    pub(crate) fn write_count(&self) -> u64 {
+        self.writes.load(Ordering::Acquire)
     }
 
     /// Marks the driver as done: nothing more of this execution is written, and resources that only

@@ -94,20 +94,23 @@ pub(crate) async fn run(
         return Err(idempotency::ended_error(entry, command.idempotency));
     }
     let guard = shell.run_slots.acquire(entry.id, &script)?;
-    let free_since = guard.free_since();
+    let prompt = guard.prompt();
     let (session, progress, from) =
         match idempotency::check_prior(entry, caller, command.idempotency).await? {
             PriorInput::Sent(at) => {
-                let runner = ShellRunner::open(shell, free_since, Some(at))?;
+                let runner = ShellRunner::open(shell, prompt, Some(at))?;
                 let progress = runner.progress_of_typed(&script);
                 (runner, progress, at)
             }
             PriorInput::NotSent(once) => {
-                let mut runner = ShellRunner::open(shell, free_since, None)?;
+                let mut runner = ShellRunner::open(shell, prompt, None)?;
                 runner.wait_for_prompt(deadline).await?;
                 let from = runner.offset();
+                // Before it: a write of another in between counts as a later one.
+                let writes = entry.write_count() + 1;
                 let write = runner.type_script(caller, &script, lease, once);
                 let progress = write.await?;
+                guard.set_writes(writes);
                 (runner, progress, from)
             }
         };
@@ -131,7 +134,7 @@ pub(crate) async fn wait(
 ) -> Result<ShellRun, Error> {
     let session = shell.entry.id;
     let guard = shell.run_slots.acquire(session, "what was begun before")?;
-    let runner = ShellRunner::from_offset(shell, guard.free_since(), from)?;
+    let runner = ShellRunner::from_offset(shell, guard.prompt(), from)?;
     let (run, ..) = runner
         .wait(RunProgress::resume(from), from, deadline)
         .await?;

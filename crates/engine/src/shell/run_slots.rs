@@ -23,6 +23,8 @@ struct RunSlot {
     script: Option<String>,
     /// Offset at which the last script had ended and the prompt was back.
     free_since: Option<u64>,
+    /// The number of writes to the shell, the last script included.
+    writes: u64,
 }
 
 impl ShellRunSlots {
@@ -47,7 +49,10 @@ impl ShellRunSlots {
         Ok(RunGuard {
             slots: Arc::clone(self),
             session,
-            free_since: slot.free_since,
+            prompt: KnownPrompt {
+                free_since: slot.free_since,
+                writes: slot.writes,
+            },
         })
     }
 }
@@ -67,13 +72,30 @@ impl ExecutionObserver for ShellRunSlots {
 pub(super) struct RunGuard {
     slots: Arc<ShellRunSlots>,
     session: ExecutionId,
-    free_since: Option<u64>,
+    prompt: KnownPrompt,
+}
+
+/// What is known of a prompt from the last script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KnownPrompt {
+    /// The offset since which the prompt is empty.
+    pub(super) free_since: Option<u64>,
+    /// The number of writes to the shell up to that script; later ones may have left text for the
+    /// prompt.
+    pub(super) writes: u64,
 }
 
 impl RunGuard {
-    /// The offset since which the prompt is empty, where that is known from the last script.
-    pub(super) const fn free_since(&self) -> Option<u64> {
-        self.free_since
+    /// What the last script left.
+    pub(super) const fn prompt(&self) -> KnownPrompt {
+        self.prompt
+    }
+
+    /// Records the number of writes up to the one of the script.
+    pub(super) fn set_writes(&self, writes: u64) {
+        if let Some(slot) = self.slots.0.lock().get_mut(&self.session) {
+            slot.writes = writes;
+        }
     }
 
     /// Records that the prompt is empty and was shown before `offset`.
@@ -125,14 +147,14 @@ mod tests {
         let slots = Arc::new(ShellRunSlots::default());
         let (one, two) = (ExecutionId::mint(), ExecutionId::mint());
         let guard = slots.acquire(one, "make").expect("it is free");
-        assert_eq!(guard.free_since(), None);
+        assert_eq!(guard.prompt().free_since, None);
         let busy = slots.acquire(one, "ls").expect_err("it runs one");
         assert!(busy.to_string().contains("'make'"), "{busy}");
         let other = slots.acquire(two, "ls").expect("it is free");
         guard.set_free_before(8);
         drop(guard);
         let guard = slots.acquire(one, "ls").expect("it is free again");
-        assert_eq!(guard.free_since(), Some(7));
+        assert_eq!(guard.prompt().free_since, Some(7));
         slots.ended(one);
         guard.set_free_before(9);
         drop(guard);

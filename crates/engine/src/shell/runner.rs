@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::output_start::{self, OutputPrefix};
 use super::run::{ShellEnd, ShellRun};
+use super::run_slots::KnownPrompt;
 use super::run_state::{RunInput, RunOutcome, RunProgress, ShellInspection};
 use super::runner_event::{InspectionSchedule, QUIET_MS, RunnerEvent, input_from_mark};
 use super::script::{self, INTERRUPT};
@@ -38,8 +39,8 @@ pub(super) struct ShellRunner<'a> {
     leases: &'a WriterLeases,
     entry: Arc<ExecutionHandle>,
     shell: &'a ShellSession,
-    /// Offset since which the prompt is empty, as the last script left it.
-    free_since: Option<u64>,
+    /// The prompt as the last script left it.
+    prompt: KnownPrompt,
     follower: JournalFollower,
     scanner: ShellScanner,
     /// The terminal modes when the script was typed.
@@ -62,23 +63,23 @@ impl<'a> ShellRunner<'a> {
     /// Observes a shell from its current state, or from its state at `starting_at`.
     pub(super) fn open(
         shell: ShellContext<'a>,
-        free_since: Option<u64>,
+        prompt: KnownPrompt,
         at: Option<u64>,
     ) -> Result<Self, Error> {
         let journal = shell.entry.journal()?;
         let end = at.map_or_else(|| journal.end(), Ok)?;
         let scanner = ShellScanner::from_tail(&journal, &shell.session.nonce, end)?;
-        Self::with_scanner(shell, free_since, scanner)
+        Self::with_scanner(shell, prompt, scanner)
     }
 
     /// Observes a shell from an earlier offset.
     pub(super) fn from_offset(
         shell: ShellContext<'a>,
-        free_since: Option<u64>,
+        prompt: KnownPrompt,
         from: u64,
     ) -> Result<Self, Error> {
         let scanner = ShellScanner::starting_at(from, &shell.session.nonce);
-        Self::with_scanner(shell, free_since, scanner)
+        Self::with_scanner(shell, prompt, scanner)
     }
 
     fn with_scanner(
@@ -89,7 +90,7 @@ impl<'a> ShellRunner<'a> {
             session: shell,
             ..
         }: ShellContext<'a>,
-        free_since: Option<u64>,
+        prompt: KnownPrompt,
         scanner: ShellScanner,
     ) -> Result<Self, Error> {
         let watch = OutputWatchGuard::new(entry);
@@ -103,7 +104,7 @@ impl<'a> ShellRunner<'a> {
             leases,
             entry: Arc::clone(entry),
             shell,
-            free_since,
+            prompt,
             follower,
             modes: scanner.modes(),
             scanner,
@@ -155,7 +156,7 @@ impl<'a> ShellRunner<'a> {
     /// Whether input was sent after the current prompt.
     fn has_keys_at_prompt(&self) -> bool {
         let typed_at = self.entry.live.borrow().last_input_offset;
-        let free_since = self.scanner.free_since().max(self.free_since);
+        let free_since = self.scanner.free_since().max(self.prompt.free_since);
         typed_at
             .zip(free_since)
             .is_some_and(|(typed, free)| typed > free)
@@ -202,8 +203,11 @@ impl<'a> ShellRunner<'a> {
         }
         self.modes = self.scanner.modes();
         let mut typed = script::encode_script(self.shell.kind, script, self.modes);
+        // Keys that the last command did not read, and replies to its queries of the terminal, are
+        // text of the prompt after it.
+        let has_writes = self.entry.write_count() != self.prompt.writes;
         // Zsh restores text that was put aside (push-line) at a prompt where nothing was typed.
-        if self.has_typed_keys || self.shell.kind == ShellKind::Zsh {
+        if self.has_typed_keys || has_writes || self.shell.kind == ShellKind::Zsh {
             let clearing = script::clear_keys(self.shell.kind).iter().copied();
             typed.bytes.splice(..0, clearing);
         }

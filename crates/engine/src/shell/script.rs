@@ -22,8 +22,9 @@ const FISH_CLEAR_KEYS: &[u8] = b"\x1b\x1b\x0b\
 /// remove the text on both sides of the cursor. None of them prints a new prompt or changes `$?`.
 pub(super) const fn clear_keys(kind: ShellKind) -> &'static [u8] {
     match kind {
-        // abort, unix-line-discard, kill-line
-        ShellKind::Bash => b"\x07\x15\x0b",
+        // abort, kill-line, unix-line-discard; the last one also removes the others where they are
+        // no keys: in the insert mode of vi, and without a line editor
+        ShellKind::Bash => b"\x07\x0b\x15",
         // cancel (the history pager and its search), kill-line, and for each line of the text
         // backward-kill-line and backward-delete-char
         ShellKind::Fish => FISH_CLEAR_KEYS,

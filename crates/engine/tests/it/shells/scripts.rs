@@ -12,6 +12,7 @@ in_every_shell! {
     it_wants_more
     what_it_cannot_read_is_over
     what_was_typed_at_the_prompt_is_no_part_of_a_script
+    what_a_command_did_not_read_is_no_part_of_the_next
     vi_keys_do_no_harm
     long_lines_wrap_as_they_should
     a_terminal_that_can_nothing
@@ -156,6 +157,40 @@ async fn what_was_typed_at_the_prompt_is_no_part_of_a_script(kind: ShellKind) {
         fixture.run_to_end("echo again").await,
         (0, "again\r\n".to_owned())
     );
+    fixture.end().await;
+}
+
+/// Keys typed meanwhile, and the replies to its queries of the terminal.
+async fn what_a_command_did_not_read_is_no_part_of_the_next(kind: ShellKind) {
+    let vi = match kind {
+        ShellKind::Bash => "set -o vi",
+        ShellKind::Zsh => "bindkey -v",
+        ShellKind::Fish => "true",
+    };
+    let whole = (0, "whole\r\n".to_owned());
+    for rc in ["true", vi] {
+        let fixture = ShellFixture::with_rc(kind, rc).await;
+        let begun = fixture.run_for("echo be''gun; sleep 1", SOON);
+        let (begun, ()) = tokio::join!(begun, async {
+            fixture.wait_output("begun").await;
+            fixture.type_in("rm -rf ").await;
+        });
+        let from = begun.expect("it runs").from;
+        let caller = test_caller();
+        let run = fixture
+            .engine
+            .wait_in_shell(&caller, &fixture.id, from, PATIENCE);
+        run.await.expect("it ends");
+        for _ in 0..2 {
+            assert_eq!(fixture.run_to_end("echo whole").await, whole, "{rc}");
+        }
+        fixture.end().await;
+    }
+    let fixture = ShellFixture::new(kind).await;
+    for query in ["printf '\\033[6n'", "printf '\\033[c'; true"] {
+        fixture.run_to_end(query).await;
+        assert_eq!(fixture.run_to_end("echo whole").await, whole, "{query}");
+    }
     fixture.end().await;
 }
 
