@@ -542,3 +542,40 @@ async fn output_is_watched_only_while_there_is_a_reader() {
     assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "{seen:?}");
     engine.shutdown().await;
 }
+
+/// An entry is in the file before its position is published.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn pages_of_events_meet_without_overlap_while_entries_are_written() {
+    const ENTRIES: u64 = 3_000;
+    const READERS: usize = 3;
+    let (_state, _backend, engine) = fixture(SpawnBehavior::Run).await;
+    let mut readers = JoinSet::new();
+    for _ in 0..READERS {
+        let engine = engine.clone();
+        readers.spawn(async move {
+            let mut query = crate::EventFeedQuery {
+                start: Some(LedgerCursor(0)),
+                ..Default::default()
+            };
+            let mut expected = 0;
+            while expected < ENTRIES {
+                let page = engine.poll_events(&caller(), query, PATIENCE).await;
+                let page = page.expect("a page");
+                for record in &page.records {
+                    assert_eq!(record.seq, expected);
+                    expected += 1;
+                }
+                assert_eq!(page.next.0, expected);
+                query.start = Some(page.next);
+            }
+        });
+    }
+    for _ in 0..ENTRIES {
+        let refused = StartRequest::argv(["/no/such/program"], "/");
+        engine.start(&caller(), refused).await.expect_err("refused");
+    }
+    while let Some(reader) = readers.join_next().await {
+        reader.expect("each entry once");
+    }
+    engine.shutdown().await;
+}

@@ -76,12 +76,14 @@ impl Engine {
             if next.0 < end {
                 let reader = self.inner.ledger_reader().ok_or(Error::Closing)?;
                 let (mut records, after) = read_ledger(reader, next).await?;
+                // Entries are in the file before they are published: those beyond the end are of
+                // the next page, at which a cursor beyond the end would not continue.
+                records.retain(|record| record.seq < end);
                 // A page without records retains none of the data that it read.
-                next = if records.is_empty() {
-                    LedgerCursor(end)
-                } else {
-                    after
-                };
+                next = LedgerCursor(match records.is_empty() {
+                    true => end,
+                    false => after.0.min(end),
+                });
                 records.retain(|record| query.matches(record, caller));
                 let has_more = next.0 < end;
                 if has_more && records.is_empty() && Instant::now() < scan_end {
