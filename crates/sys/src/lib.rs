@@ -9,7 +9,8 @@
 //!   descendants);
 //! * this process: [`open_files`] (the limit on descriptors), [`cloexec`], [`environ`],
 //!   [`resident_memory`];
-//! * files: [`file_lock`], [`private_dir`], [`owned_dir`] (directories that are removed again), `file_watch` (changes of one file).
+//! * files: [`regular_file`] (reading at paths of others), [`file_lock`], [`private_dir`], [`owned_dir`]
+//!   (directories that are removed again), `file_watch` (changes of one file).
 //!
 //! What waits in an async runtime is behind the feature `async`: `async_fd`, `file_watch`,
 //! `open_files` and the async half of `pidfd`. Must never know of executions, sandboxes, journals or owners. A helper
@@ -42,6 +43,7 @@ pub mod proc;
 #[expect(unsafe_code, reason = "fork(2), unshare(2) and inherited descriptors")]
 pub mod process_role;
 pub mod process_stat;
+pub mod regular_file;
 #[expect(unsafe_code, reason = "malloc_trim(3) and madvise(2)")]
 pub mod resident_memory;
 pub mod seqpacket;

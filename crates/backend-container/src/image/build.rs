@@ -11,6 +11,7 @@ use bollard::query_parameters::{BuildImageOptions, BuildImageOptionsBuilder};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use ostler_backend::ContainerError;
+use ostler_sys::regular_file;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
@@ -102,7 +103,7 @@ async fn check_bases(engine: &EngineConnection, request: &BuildRequest) -> Resul
 
 fn read_containerfile(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    let file = std::fs::File::open(path)?;
+    let file = regular_file::open(path)?;
     file.take(CONTAINERFILE_BYTES).read_to_string(&mut text)?;
     Ok(text)
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use ostler_sys::regular_file;
 use tokio::sync::mpsc;
 
 use super::ignore::{IGNORE_FILE, IgnoreRules};
@@ -67,7 +68,7 @@ pub(super) fn write_archive(
 }
 
 fn read_rules(path: &Path) -> Result<IgnoreRules, BuildContextError> {
-    match fs::read_to_string(path) {
+    match regular_file::open(path).and_then(io::read_to_string) {
         Ok(text) => Ok(IgnoreRules::parse(&text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(IgnoreRules::default()),
         Err(source) => Err(unreadable(path, source)),
@@ -147,7 +148,7 @@ impl Archive<'_> {
         header.set_gid(0);
         header.set_mode(metadata.mode() & 0o7777);
         let appended = if metadata.is_file() {
-            let file = File::open(path).map_err(|it| unreadable(path, it))?;
+            let file = regular_file::open(path).map_err(|it| unreadable(path, it))?;
             let content = SizedContent {
                 file,
                 remaining: metadata.len(),

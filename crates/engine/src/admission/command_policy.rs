@@ -9,6 +9,7 @@ use ostler_model::{
     BackendName, ByteString, IsolationLevel, TemplateRecord, has_hidden, shell_quote, visible,
 };
 use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet, RuleSource, RuleTier};
+use ostler_sys::regular_file;
 
 use super::approval::{Approval, ApprovalStatus, ApprovalSubject};
 use super::named_files::NamedFiles;
@@ -171,11 +172,11 @@ pub fn with_workspace_rules(set: &RuleSet, cwd: &ByteString) -> Result<Option<Ru
 }
 
 fn read_rules(file: &Path) -> std::io::Result<String> {
-    let meta = file.metadata()?;
-    if !meta.is_file() || meta.len() > FILE_BYTES {
+    let bytes = regular_file::read(file, FILE_BYTES)?;
+    if bytes.len() as u64 > FILE_BYTES {
         return Err(std::io::Error::other("no file of rules"));
     }
-    std::fs::read_to_string(file)
+    String::from_utf8(bytes).map_err(std::io::Error::other)
 }
 
 /// The subject of an approval: the start as requested, and the files it names.

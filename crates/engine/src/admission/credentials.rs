@@ -3,9 +3,11 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read as _;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+use ostler_sys::regular_file;
 
 /// Credential stores below a home directory. A `*` in the last component matches any characters; a
 /// directory includes everything in it.
@@ -207,15 +209,16 @@ fn expand_store(home: &Path, store: &str) -> Vec<PathBuf> {
     named.map(|entry| entry.path()).collect()
 }
 
-/// Whether a git configuration file contains credentials. One that cannot be read completely counts
-/// as containing them.
+/// Whether a git configuration file contains credentials. One that cannot be read completely, or at
+/// once, counts as containing them; one that this user may not read does not.
 fn file_has_login(file: &Path) -> bool {
-    let Ok(opened) = fs::File::open(file) else {
-        return false;
-    };
-    let mut text = Vec::new();
-    let read = opened.take(GIT_BYTES + 1).read_to_end(&mut text);
-    read.is_err() || text.len() as u64 > GIT_BYTES || has_login(&text)
+    match regular_file::read(file, GIT_BYTES) {
+        Ok(text) => text.len() as u64 > GIT_BYTES || has_login(&text),
+        Err(error) => matches!(
+            error.kind(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::Other
+        ),
+    }
 }
 
 /// Parts of keys and values that carry credentials: `http.extraHeader`, `github.token`, helpers

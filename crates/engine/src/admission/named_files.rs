@@ -2,15 +2,15 @@
 //! line names. An approval of a start covers their content.
 
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use ostler_backend::PinnedFile;
 use ostler_model::{ByteString, Command};
 use ostler_policy::{FileRole, FileWords, file_words};
-use rustix::fs::OFlags;
+use ostler_sys::regular_file;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -283,29 +283,14 @@ fn is_likely_executed(path: &Path) -> bool {
 
 fn begins_with(path: &Path, mark: &[u8; 2]) -> io::Result<bool> {
     let mut beginning = [0; 2];
-    open_regular(path)?.read_exact(&mut beginning)?;
+    regular_file::open(path)?.read_exact(&mut beginning)?;
     Ok(beginning == *mark)
-}
-
-/// Opens a regular file without blocking.
-fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::other("no regular file"))
-    }
 }
 
 /// Reads the current state of a file. `read_budget` is the number of bytes that may still be read.
 fn read_named_file(path: &Path, read_budget: &mut u64, program: bool) -> io::Result<NamedFile> {
     let resolved = path.canonicalize()?;
-    let (meta, content) = match open_regular(path) {
+    let (meta, content) = match regular_file::open(path) {
         Ok(file) => {
             let meta = file.metadata()?;
             let content = read_content(&file, &meta, read_budget)?;

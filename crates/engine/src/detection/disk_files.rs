@@ -1,11 +1,9 @@
 //! [`WorkspaceFiles`] on disk.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use ostler_detect::WorkspaceFiles;
-use rustix::fs::{FileType, Mode, OFlags};
+use ostler_sys::regular_file;
 
 /// The size of the largest file that is read, in bytes.
 pub const FILE_BYTES: u64 = 256 * 1024;
@@ -16,18 +14,7 @@ pub struct DiskFiles;
 
 impl WorkspaceFiles for DiskFiles {
     fn read(&self, path: &Path) -> Option<Vec<u8>> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
-        let stat = rustix::fs::fstat(&file).ok()?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return None;
-        }
-        let mut bytes = Vec::new();
-        // One byte more than allowed: a file may grow while it is read.
-        File::from(file)
-            .take(FILE_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .ok()?;
+        let bytes = regular_file::read(path, FILE_BYTES).ok()?;
         (bytes.len() as u64 <= FILE_BYTES).then_some(bytes)
     }
 }

@@ -1,10 +1,12 @@
 //! Finds and reads the `ostler.toml`.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use ostler_sys::regular_file;
 
 use super::parse;
 use super::parse::FILE_BYTES;
@@ -123,9 +125,11 @@ fn check_trusted(path: &Path, cwd: &Path) -> Result<(), ServiceError> {
     Err(manifest_error(path, problem))
 }
 
-fn read_limited(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    let limit = FILE_BYTES as u64 + 1;
-    File::open(path)?.take(limit).read_to_string(&mut text)?;
-    Ok(text)
+fn read_limited(path: &Path) -> io::Result<String> {
+    let bytes = regular_file::read(path, FILE_BYTES as u64)?;
+    if bytes.len() > FILE_BYTES {
+        // It may end within a character; the parser refuses it.
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    String::from_utf8(bytes).map_err(io::Error::other)
 }
