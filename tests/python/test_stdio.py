@@ -1,10 +1,12 @@
 """Every line of the client is answered on standard output, and answered truthfully."""
 
 import json
+import subprocess
 import time
 
 import pytest
 
+from harness import until
 from harness.wire import RawMcpClient
 
 LIMIT = 16 * 1024 * 1024
@@ -137,3 +139,38 @@ def test_the_last_line_needs_no_end(each_installation):
         wire.raw(b'{"jsonrpc":"2.0","id":40,"method":"ping"}')
         assert wire.end() == 0
         assert wire.answer(40)["result"] == {}
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_client_that_reads_no_more_is_served_no_more(installation, running):
+    """Its output is closed and its input stays open: one answer fails, and nothing is begun after it."""
+    marks = installation.work / "marks"
+    child = subprocess.Popen(
+        installation.argv("mcp"), cwd=installation.work, env=installation.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def send(id, method, params):
+        child.stdin.write(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode() + b"\n")
+        child.stdin.flush()
+
+    def execute(id, script):
+        send(id, "tools/call", {"name": "exec", "arguments": {"command": script}})
+
+    try:
+        send(1, "initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}})
+        assert b'"id":1' in child.stdout.readline()
+        child.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        if running:
+            execute(2, f"echo running >> {marks}; exec sleep 300")
+            until(marks.exists, 20, "the command that runs on")
+        child.stdout.close()
+        execute(3, f"echo first >> {marks}")
+        until(lambda: marks.exists() and "first" in marks.read_text(), 20, "the first command")
+        assert child.wait(20) is not None
+        with pytest.raises(BrokenPipeError):
+            execute(4, f"echo second >> {marks}")
+        running = installation.json("ps")
+        assert not running, "what nobody knows the id of has ended"
+        assert "second" not in marks.read_text()
+    finally:
+        child.kill()
+        child.wait()

@@ -13,6 +13,7 @@ use rmcp::model::{
 use rmcp::service::TxJsonRpcMessage;
 use serde::Serialize;
 use tokio::sync::{Mutex as Turns, Notify};
+use tokio_util::sync::CancellationToken;
 
 use super::endpoint::StdioSink;
 use super::request_table::{AnswerRoute, RequestTable};
@@ -30,6 +31,8 @@ pub(super) struct StdioShared {
     table: Mutex<RequestTable>,
     /// Notified when a request was answered.
     pub(super) answered: Notify,
+    /// Cancelled when the client does not read any more.
+    pub(super) output_closed: CancellationToken,
     /// Whether the daemon's messages are dropped.
     sealed: AtomicBool,
     first_id: i64,
@@ -48,6 +51,7 @@ impl StdioShared {
             sink: Turns::new(sink),
             table: Mutex::default(),
             answered: Notify::new(),
+            output_closed: CancellationToken::new(),
             sealed: AtomicBool::new(false),
             first_id: i64::from(earlier_services) * REQUEST_IDS,
         }
@@ -167,7 +171,17 @@ impl StdioShared {
         for (output, line) in lines.drain(..) {
             sink.push(&self.log, output, &line)?;
         }
-        sink.flush(&self.log).await
+        let written = sink.flush(&self.log).await;
+        let is_closed = |error: &io::Error| {
+            matches!(
+                error.kind(),
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+            )
+        };
+        if written.as_ref().is_err_and(is_closed) {
+            self.output_closed.cancel();
+        }
+        written
     }
 }
 

@@ -292,6 +292,15 @@ impl StdioTransport {
         self.stage = TransportStage::Draining(deadline);
     }
 
+    /// The client reads no answer any more: nothing new is begun for it.
+    fn on_output_closed(&mut self) {
+        self.incoming.clear();
+        self.outgoing.clear();
+        self.is_writing = false;
+        self.tokens.input_closed.cancel();
+        self.stage = TransportStage::Draining(Instant::now());
+    }
+
     /// Waits until no answer is pending, or the deadline.
     async fn wait_until_idle(shared: &StdioShared, deadline: Instant) {
         let idle = async {
@@ -364,6 +373,10 @@ impl Transport<RoleServer> for StdioTransport {
                 self.outgoing.clear();
                 self.is_writing = false;
             }
+            let is_open = matches!(self.stage, TransportStage::Open);
+            if is_open && self.shared.output_closed.is_cancelled() {
+                self.on_output_closed();
+            }
             if let Some(message) = self.incoming.pop_front() {
                 if self.accepts(&message) {
                     return Some(message);
@@ -371,7 +384,14 @@ impl Transport<RoleServer> for StdioTransport {
                 continue;
             }
             match self.stage {
-                TransportStage::Open => self.read_once().await,
+                TransportStage::Open => {
+                    let output_closed = self.shared.output_closed.clone();
+                    tokio::select! {
+                        biased;
+                        () = output_closed.cancelled() => {}
+                        () = self.read_once() => {}
+                    }
+                }
                 TransportStage::Draining(until) => {
                     Self::wait_until_idle(&self.shared, until).await;
                     self.cancel_open_requests();
