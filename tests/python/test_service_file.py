@@ -178,3 +178,17 @@ def test_the_hint_about_a_port_names_the_service_of_another_workspace_by_its_id(
     for words in (("stop", id), ("up",), ("stop", "web")):
         code, text = service(*words)
         assert code == 0, (words, text)
+
+
+def test_a_file_with_a_cycle_is_not_put_into_force(workspace):
+    workspace.define(db="exec sleep 300", web={"command": SLEEP, "depends_on": ["db:started"]})
+    workspace.service("up")
+    before = {name: row["execution"]["id"] for name, row in workspace.rows().items()}
+    workspace.define(
+        db={"command": "exec sleep 301", "depends_on": ["web:started"]}, web={"command": SLEEP, "depends_on": ["db:started"]})
+    until(lambda: "cannot be used" in str(workspace.rows()), 20, "a note")
+    rows = workspace.rows()
+    assert "db -> web -> db" in str(rows) or "web -> db -> web" in str(rows), rows
+    assert {name: row["execution"]["id"] for name, row in rows.items()} == before and rows["db"]["living"]
+    workspace.define(db="exec sleep 302", web={"command": SLEEP, "depends_on": ["db:started"]})
+    until(lambda: workspace.rows()["db"]["execution"]["id"] != before["db"], 20, "the next version in force")

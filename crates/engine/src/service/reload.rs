@@ -239,7 +239,7 @@ async fn any_ended(running: &[Arc<ExecutionHandle>]) {
 async fn reload_file(manager: &ServiceManager, path: &Path) {
     // A removed file defines nothing.
     let found = if path.exists() {
-        Manifest::load(path)
+        Manifest::load(path).and_then(|manifest| check_acyclic(&manifest).map(|()| manifest))
     } else {
         Ok(Manifest {
             path: path.to_owned(),
@@ -304,13 +304,26 @@ fn is_outdated(entry: &ExecutionHandle, name: &str, manifest: &Manifest) -> bool
     name_of(entry) == name && plan_of(entry).defined_as != defined
 }
 
-/// Dependencies first. In a file with a cycle, in the order of names.
-fn dependency_order(names: &[String], manifest: &Manifest) -> Vec<String> {
+/// The services of `roots` and what they depend on, dependencies first. Names that the file does not
+/// define depend on nothing.
+fn defined_order(roots: &[String], manifest: &Manifest) -> Result<Vec<String>, ServiceError> {
     let needs = |name: &str| {
         let defined = manifest.services.get(name);
         Some(defined.map(|it| it.depends_on.clone()).unwrap_or_default())
     };
-    let order = graph::topological_order(names, needs, &[]).unwrap_or_else(|_| names.to_vec());
+    graph::topological_order(roots, needs, &[])
+}
+
+/// An error for definitions that depend on each other: none of them could be started again.
+fn check_acyclic(manifest: &Manifest) -> Result<(), String> {
+    let names: Vec<String> = manifest.services.keys().cloned().collect();
+    defined_order(&names, manifest).map_or_else(|error| Err(error.to_string()), |_| Ok(()))
+}
+
+/// These services, dependencies first.
+fn dependency_order(names: &[String], manifest: &Manifest) -> Vec<String> {
+    // A manifest with a cycle is not used.
+    let order = defined_order(names, manifest).unwrap_or_else(|_| names.to_vec());
     order.into_iter().filter(|it| names.contains(it)).collect()
 }
 
