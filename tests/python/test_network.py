@@ -3,12 +3,13 @@
 import json
 import re
 import socket
+import urllib.request
 
 import anyio
 import pytest
 
 from harness import until
-from harness.protected_env import USERS_BY_INTERFACE, USERS, isolation
+from harness.protected_env import FIRST, USERS_BY_INTERFACE, USERS, isolation
 from harness.host_targets import own_address
 from harness.isolation_client import INTERFACES, IsolationOptions
 
@@ -260,3 +261,26 @@ def refuses(port):
     with socket.socket() as caller:
         caller.settimeout(1)
         return caller.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.parametrize("user", FIRST)
+def test_the_url_of_a_service_in_its_own_network_is_that_of_the_forwarded_port(protected_envs, user):
+    """A stranger listens on the host's port of the same number: nothing is said of it, and nobody is sent there."""
+    installation = protected_envs.of(user)
+    outside = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        inside = stranger.getsockname()[1]
+        server = ("--", "python3", "-m", "http.server", "--bind", "127.0.0.1", inside)
+        for name, forward, url in (("shut", [], None), ("open", [f"{outside}:{inside}"], f"http://localhost:{outside}/")):
+            words = isolation(user, forward=forward).words()
+            said = installation.cli("service", "start", "--name", name, *words, *server)
+            text = (said.stdout + said.stderr).decode()
+            assert "is shared with" not in text and f"localhost:{inside}" not in text, text
+            service = installation.json("info", "@last")["service"]
+            assert service["url"] == url and service["ports"], service
+            if url:
+                with urllib.request.urlopen(url, timeout=10) as response:
+                    assert b"Directory listing" in response.read()
+                installation.kill_daemon()
+                assert installation.json("info", "@last")["service"]["url"] == url
+            installation.cli("service", "stop", name)

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::byte_string::ByteString;
+use crate::capability::Capability;
 
 /// The part of the file system that a command can see and the part of the network that it can
 /// reach. Paths and hosts that are not listed here do not exist for it.
@@ -51,7 +52,17 @@ pub struct SandboxSpec {
     pub forwards: Vec<PortForward>,
     /// Restrictions that are left out, because the request allowed it and the host lacks them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub without: Vec<crate::capability::Capability>,
+    pub without: Vec<Capability>,
+}
+
+impl SandboxSpec {
+    /// Whether the command has a network of its own, with a loopback interface that is not the
+    /// host's.
+    #[must_use]
+    pub fn has_own_network(&self) -> bool {
+        let is_left_out = self.without.contains(&Capability::NetworkNamespace);
+        self.network != NetworkAccess::Full && !is_left_out
+    }
 }
 
 /// The network access of a command; its own loopback interface always works.

@@ -10,7 +10,7 @@ use ostler_backend::{
 };
 use ostler_journal::Journal;
 use ostler_model::event::TrimReason;
-use ostler_model::{Capability, EventRecord, StopReason, Timestamp};
+use ostler_model::{Capability, EventRecord, PortForward, Spec, StopReason, Timestamp};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -90,7 +90,9 @@ impl Driver {
     /// A driver of a new execution.
     pub(crate) fn new(core: Arc<EngineInner>, init: DriverInit) -> Self {
         let grace = core.grace_of(&init.execution.spec);
-        let supervisor = Supervisor::new(init.execution.spec.lifetime.clone(), grace);
+        let spec = &init.execution.spec;
+        let supervisor = Supervisor::new(spec.lifetime.clone(), grace)
+            .with_own_network(own_network_forwards(spec));
         Self::build(core, init, supervisor)
     }
 
@@ -101,8 +103,9 @@ impl Driver {
         records: &[EventRecord],
     ) -> Self {
         let grace = core.grace_of(&init.execution.spec);
-        let lifetime = init.execution.spec.lifetime.clone();
-        let supervisor = Supervisor::resume(lifetime, grace, records);
+        let spec = &init.execution.spec;
+        let supervisor = Supervisor::resume(spec.lifetime.clone(), grace, records)
+            .with_own_network(own_network_forwards(spec));
         let mut driver = Self::build(core, init, supervisor);
         driver.monitor = ServiceMonitor::resume(records);
         driver
@@ -400,6 +403,12 @@ impl Driver {
         self.retain_state.reset();
         self.pending_freezes.clear();
     }
+}
+
+/// The port forwards of an execution with a network of its own.
+fn own_network_forwards(spec: &Spec) -> Option<Vec<PortForward>> {
+    let sandbox = spec.policy.confinement.as_ref()?;
+    sandbox.has_own_network().then(|| sandbox.forwards.clone())
 }
 
 fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {

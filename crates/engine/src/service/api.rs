@@ -10,6 +10,7 @@ use super::lookup::is_same_service;
 use super::manager::ServiceManager;
 use super::manifest::Manifest;
 use super::starter::{ResolvedService, ServiceStarter};
+use super::stop_service::has_own_network;
 use super::workspace::{ServiceScope, WorkspaceContext};
 use super::{
     Diagnosis, EnsureResult, ServiceDefinition, ServiceError, ServiceInfo, ServiceRequest,
@@ -421,6 +422,14 @@ impl ServiceManager {
         info: &ServiceInfo,
         ports: &[u16],
     ) -> Vec<(PortHolder, Option<String>)> {
+        // The ports of the host are none of its own.
+        if info
+            .execution
+            .as_ref()
+            .is_some_and(|it| has_own_network(&it.spec))
+        {
+            return Vec::new();
+        }
         let mut holders = self.core.backend.port_holders(ports).await;
         let own_ports = info.execution.as_ref().map(|it| (it.id, &it.state.ports));
         holders.retain(|holder| {

@@ -6,6 +6,7 @@
 
 pub mod effect;
 mod exit;
+mod forwarded_url;
 pub mod input;
 mod loss;
 mod pause;

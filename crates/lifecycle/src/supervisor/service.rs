@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use ostler_model::termination::WaitStatus;
-use ostler_model::{Event, Principal, Timestamp};
+use ostler_model::{Event, Principal, ServicePort, Timestamp};
 
 use super::effect::{SupervisorEffect, Timer};
+use super::forwarded_url;
 use super::state_machine::{AttemptStage, RestartCause, Supervisor};
 use crate::readiness::{Readiness, ReadinessEvent, ReadinessInput, WatchPlan};
 
@@ -41,10 +42,25 @@ impl Supervisor {
     /// Restores the readiness of an attempt that an earlier engine began, from its events.
     pub(super) fn resume_readiness(&mut self) {
         let ready = self.state.stage >= Some(ostler_model::ServiceStage::Running);
+        let url = self.state.url.clone().map(|url| {
+            let forwards = self.forwards.as_deref().unwrap_or_default();
+            forwarded_url::to_service(&url, forwards).unwrap_or(url)
+        });
         self.readiness = self.lifetime.plan().map(|plan| {
             Readiness::resume(&plan.ready, plan.health.as_ref(), ready)
-                .with_published(&self.state.ports, self.state.url.as_deref())
+                .with_published(&self.state.ports, url.as_deref())
         });
+    }
+
+    /// The URL as the host reaches it, of one in the service's network.
+    fn host_url(&self, url: Option<String>, ports: &[ServicePort]) -> Option<String> {
+        match &self.forwards {
+            None => url,
+            Some(forwards) => {
+                let main = ports.iter().find(|it| it.main)?;
+                forwarded_url::to_host(&url?, main.address.port(), forwards)
+            }
+        }
     }
 
     pub(super) fn on_observation(
@@ -68,6 +84,7 @@ impl Supervisor {
         let attempt = self.attempt;
         match found {
             ReadinessEvent::Ports { ports, url } => {
+                let url = self.host_url(url, &ports);
                 if self.state.ports != ports || self.state.url != url {
                     self.record_if_created(
                         now,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use ostler_model::ControlCommand;
 use ostler_model::event::{DegradedCapability, TrimReason};
 use ostler_model::{
-    Event, EventRecord, Lifetime, ProcessEvent, Signal, State, StopReason, Termination,
-    TerminationCause, Timestamp,
+    Event, EventRecord, Lifetime, PortForward, ProcessEvent, Signal, State, StopReason,
+    Termination, TerminationCause, Timestamp,
 };
 
 use super::effect::{SupervisorEffect, Timer};
@@ -45,6 +45,8 @@ pub(super) enum RestartCause {
 #[derive(Debug, Clone)]
 pub struct Supervisor {
     pub(super) lifetime: Lifetime,
+    /// The ports that lead into its network, where it has one of its own.
+    pub(super) forwards: Option<Vec<PortForward>>,
     grace: Duration,
     pub(super) state: State,
     pub(super) stage: AttemptStage,
@@ -79,6 +81,7 @@ impl Supervisor {
     pub fn new(lifetime: Lifetime, grace: Duration) -> Self {
         Self {
             lifetime,
+            forwards: None,
             grace,
             state: State::default(),
             stage: AttemptStage::Idle,
@@ -97,6 +100,14 @@ impl Supervisor {
             last_at: Timestamp::UNIX_EPOCH,
             effects: Vec::new(),
         }
+    }
+
+    /// With the port forwards of an execution that has a network of its own: its URL is published as
+    /// the host reaches it.
+    #[must_use]
+    pub fn with_own_network(mut self, forwards: Option<Vec<PortForward>>) -> Self {
+        self.forwards = forwards;
+        self
     }
 
     /// The observed state: the fold of every event recorded.
