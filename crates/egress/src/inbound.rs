@@ -136,7 +136,7 @@ impl InboundForwarder {
                 let _permit = permit;
                 match inbound.connect(inside_port).await {
                     Ok(server) => {
-                        let relayed = relay(server, client).await;
+                        let relayed = relay(server, client, &inbound.proxy.senders).await;
                         inbound.proxy.log.count(|counts| {
                             counts.bytes_out += relayed.out;
                             counts.bytes_in += relayed.back;

@@ -95,7 +95,7 @@ pub(crate) async fn handle_connection(
     match connect(&proxy, &destination, target.port()).await {
         Ok((upstream, address)) => {
             record(Some(address), EgressDecision::Allowed, "in the allow list");
-            let counts_relayed = relay(client, upstream).await;
+            let counts_relayed = relay(client, upstream, &proxy.senders).await;
             proxy.log.count(|counts| {
                 counts.bytes_out += counts_relayed.out;
                 counts.bytes_in += counts_relayed.back;

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::decision_log::DecisionLog;
 use crate::fake_ip::FakeIpPool;
+use crate::relay::OpenSenders;
 use crate::rules::{EgressRules, PORTS_MAX};
 use crate::upstream::Upstream;
 
@@ -35,6 +36,7 @@ pub(crate) struct EgressProxy {
     pub(crate) log: DecisionLog,
     pub(crate) upstream: Upstream,
     pub(crate) tasks: TaskTracker,
+    pub(crate) senders: OpenSenders,
     /// For outbound connections.
     pub(crate) permits: Arc<Semaphore>,
     /// For DNS connections.
@@ -50,6 +52,7 @@ impl EgressProxy {
             log,
             upstream,
             tasks: TaskTracker::new(),
+            senders: OpenSenders::default(),
             permits: Arc::new(Semaphore::new(connection_limit())),
             dns_permits: Arc::new(Semaphore::new(DNS_CONNECTIONS_MAX)),
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// The buffer of each direction of a connection, in bytes.
@@ -23,6 +24,37 @@ pub(crate) struct ByteCounts {
     pub(crate) back: u64,
 }
 
+/// Counts the connections whose inside may still have sent something that is not passed on.
+#[derive(Debug, Default)]
+pub(crate) struct OpenSenders {
+    count: Cell<usize>,
+    closed: Notify,
+}
+
+impl OpenSenders {
+    fn open(&self) -> OpenSender<'_> {
+        self.count.set(self.count.get() + 1);
+        OpenSender(self)
+    }
+
+    /// Waits until everything that the inside of each connection sent is passed on, and its end.
+    pub(crate) async fn drained(&self) {
+        while self.count.get() > 0 {
+            self.closed.notified().await;
+        }
+    }
+}
+
+/// A connection whose inside may send. Dropped when its end is passed on.
+struct OpenSender<'a>(&'a OpenSenders);
+
+impl Drop for OpenSender<'_> {
+    fn drop(&mut self) {
+        self.0.count.set(self.0.count.get() - 1);
+        self.0.closed.notify_one();
+    }
+}
+
 /// State shared by both directions.
 struct RelayActivity {
     active: Cell<Instant>,
@@ -31,7 +63,12 @@ struct RelayActivity {
 
 /// Carries bytes from `inside` to `outside` and back. The end of one direction is passed on
 /// and leaves the other; an error or idleness ends both, abruptly as it came.
-pub(crate) async fn relay(mut inside: TcpStream, mut outside: TcpStream) -> ByteCounts {
+pub(crate) async fn relay(
+    mut inside: TcpStream,
+    mut outside: TcpStream,
+    senders: &OpenSenders,
+) -> ByteCounts {
+    let sender = senders.open();
     // Small writes must not be delayed; the endpoints do that themselves if needed.
     let _fast = (inside.set_nodelay(true), outside.set_nodelay(true));
     let meter = RelayActivity {
@@ -42,11 +79,12 @@ pub(crate) async fn relay(mut inside: TcpStream, mut outside: TcpStream) -> Byte
     let completed = {
         let (inside_read, inside_write) = inside.split();
         let (outside_read, outside_write) = outside.split();
+        let from_inside = async {
+            let _sender = sender;
+            pump(inside_read, outside_write, &out, &meter).await
+        };
         let both = async {
-            tokio::try_join!(
-                pump(inside_read, outside_write, &out, &meter),
-                pump(outside_read, inside_write, &back, &meter),
-            )
+            tokio::try_join!(from_inside, pump(outside_read, inside_write, &back, &meter),)
         };
         tokio::select! {
             ended = both => ended.is_ok(),

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ostler_sys::errno::errno_of;
 use ostler_sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
@@ -14,6 +15,7 @@ use rustix::process::DumpableBehavior;
 use tokio::io::Interest;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::LocalSet;
+use tokio::time::timeout;
 
 use crate::client::NAMESERVER;
 use crate::decision_log::DecisionLog;
@@ -26,6 +28,9 @@ use crate::rules::EgressRules;
 use crate::upstream::{RESOLVING_MAX, Upstream};
 use crate::{dns, dns_server, outbound};
 
+/// How long what the command sent may take to be passed on after its end, in milliseconds; less
+/// than the shim waits for the end of the proxy.
+const DRAIN_TIMEOUT_MS: u64 = 500;
 /// The proxy's name in `ps` and `top`.
 const NAME: &std::ffi::CStr = c"ostler-gate";
 
@@ -176,6 +181,9 @@ async fn run(config: ServerConfig<'_>) -> io::Result<()> {
             _ended = init.readable() => break,
         }
     }
+    // A command may end right after its last answer: what it sent is passed on.
+    let limit = Duration::from_millis(DRAIN_TIMEOUT_MS);
+    let _drained = timeout(limit, proxy.senders.drained()).await.is_ok();
     proxy.log.write_summary();
     Ok(())
 }
