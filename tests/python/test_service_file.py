@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from harness import until
+from harness.installation import ProblemError
 from harness.services import free_port
 from harness.service_client import SERVER
 from harness.wire import RawMcpClient
@@ -192,3 +193,16 @@ def test_a_file_with_a_cycle_is_not_put_into_force(workspace):
     assert {name: row["execution"]["id"] for name, row in rows.items()} == before and rows["db"]["living"]
     workspace.define(db="exec sleep 302", web={"command": SLEEP, "depends_on": ["db:started"]})
     until(lambda: workspace.rows()["db"]["execution"]["id"] != before["db"], 20, "the next version in force")
+
+
+def test_a_definition_of_another_directory_is_not_replaced(installation):
+    """A name is one definition, wherever it is used: another agent would start what it never wrote."""
+    installation.cli("ps")
+    body = {"command": {"shell": {"shell": "/bin/sh", "script": "exec sleep 300"}}, "cwd": str(installation.work)}
+    installation.rest("PUT", "/api/v1/services/web", body)
+    installation.rest("PUT", "/api/v1/services/web", {**body, "description": "the same one"})
+    with pytest.raises(ProblemError) as refused:
+        installation.rest("PUT", "/api/v1/services/web", {**body, "cwd": "/"})
+    assert refused.value.status == 422 and str(installation.work) in str(refused.value.problem), refused.value.problem
+    installation.rest("DELETE", "/api/v1/services/web")
+    installation.rest("PUT", "/api/v1/services/web", {**body, "cwd": "/"})

@@ -91,13 +91,31 @@ impl DefinitionStore {
         Some(stored[place].definition.clone())
     }
 
-    /// Stores a definition, replacing an older one of its name. That of a caller who is limited to
-    /// projects belongs to the caller's project.
+    /// Stores a definition, replacing an older one of its name and directory. That of a caller who is
+    /// limited to projects belongs to the caller's project.
+    ///
+    /// # Errors
+    /// When the name is defined for another directory, there are too many, or it cannot be written.
     pub(crate) fn put(&self, caller: &Caller, definition: ServiceDefinition) -> Result<(), Error> {
         let mut stored = self.stored.lock();
         let mut next = stored.clone();
         let name = definition.name.clone();
         let place = position(&next, caller, &name);
+        if let Some(other) = place.map(|place| &next[place].definition)
+            && other.cwd != definition.cwd
+        {
+            let problem = format!(
+                "it is defined for {} already: forget that definition first, or choose another name",
+                other.cwd.as_path().display()
+            );
+            let (what, given) = ("service name", name);
+            return Err(ServiceError::Value {
+                what,
+                given,
+                problem,
+            }
+            .into());
+        }
         let project = match place {
             Some(place) => next.remove(place).project,
             None if caller.projects.reachable.is_all() => None,
