@@ -170,12 +170,12 @@ async fn what_a_command_did_not_read_is_no_part_of_the_next(kind: ShellKind) {
     let whole = (0, "whole\r\n".to_owned());
     for rc in ["true", vi] {
         let fixture = ShellFixture::with_rc(kind, rc).await;
-        let begun = fixture.run_for("echo be''gun; sleep 1", SOON);
-        let (begun, ()) = tokio::join!(begun, async {
+        let first = fixture.run_for("echo be''gun; sleep 1", SOON);
+        let (first, ()) = tokio::join!(first, async {
             fixture.wait_output("begun").await;
             fixture.type_in("rm -rf ").await;
         });
-        let from = begun.expect("it runs").from;
+        let from = first.expect("it runs").from;
         let caller = test_caller();
         let run = fixture
             .engine
