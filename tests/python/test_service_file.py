@@ -1,6 +1,7 @@
 """`ostler.toml` over its life: renamed and broken files, names that other services have, one that cannot start beside
-others, directories made anew, attempts that cannot be launched."""
+others, directories made anew, attempts that cannot be launched, waits across restarts and edits."""
 
+import contextlib
 import json
 import subprocess
 
@@ -11,6 +12,13 @@ from harness.installation import ProblemError
 from harness.services import free_port
 from harness.service_client import SERVER
 from harness.wire import RawMcpClient
+
+
+def toml(value):
+    """A value in the syntax of TOML."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(it)}" for key, it in value.items()) + " }"
+    return json.dumps(value)
 
 
 class Workspace:
@@ -25,7 +33,7 @@ class Workspace:
         sections = []
         for name, command in commands.items():
             table = command if isinstance(command, dict) else {"command": command}
-            lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in table.items())
+            lines = "\n".join(f"{key} = {toml(value)}" for key, value in table.items())
             sections.append(f"[services.{name}]\n{lines}\n")
         self.file.write_text("\n".join(sections))
         self.installation.give(self.file)
@@ -36,6 +44,26 @@ class Workspace:
         text = (done.stdout + done.stderr).decode()
         assert done.returncode == code, (words, done.returncode, text)
         return text
+
+    @contextlib.contextmanager
+    def begun(self, *words):
+        """Begins `ostler service …` in the directory, and ends it with the test where it still runs."""
+        command = self.installation.argv("service", *words)
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        with subprocess.Popen(command, cwd=self.installation.work, env=self.installation.env(), **pipes) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def until_tries(self, count):
+        """Waits until this many attempts of the gated service began."""
+        file = self.installation.work / "tries"
+        until(lambda: file.exists() and len(file.read_text().splitlines()) == count, 20, f"{count} attempts")
+
+    def open_gate(self):
+        """Lets the gated service become ready."""
+        (self.installation.work / "go").touch()
 
     def rows(self):
         listed = json.loads(self.installation.cli("service", "ps", "--all", "--json").stdout)
@@ -49,6 +77,9 @@ def workspace(installation):
 
 
 SLEEP = "exec sleep 300"
+
+#: Ready once the test makes the file `go`.
+GATED = {"command": "echo first >> tries; exec sleep 300", "ready": {"exec": ["test", "-e", "go"]}}
 
 
 def test_a_renamed_service_keeps_nothing_from_starting(workspace):
@@ -206,3 +237,20 @@ def test_a_definition_of_another_directory_is_not_replaced(installation):
     assert refused.value.status == 422 and str(installation.work) in str(refused.value.problem), refused.value.problem
     installation.rest("DELETE", "/api/v1/services/web")
     installation.rest("PUT", "/api/v1/services/web", {**body, "cwd": "/"})
+def test_one_that_was_ready_and_ended_is_not_said_to_have_failed_before(workspace):
+    installation = workspace.installation
+    workspace.define(slow=GATED)
+    workspace.open_gate()
+    workspace.service("up")
+    workspace.service("stop", "slow")
+    id = workspace.rows()["slow"]["execution"]["id"]
+    done = installation.cli("wait", "--ready", id, check=False)
+    expected = "Service was ready and is no longer: stopped"
+    assert done.returncode == 1 and expected in done.stderr.decode(), done
+    with RawMcpClient(installation, ["--tools", "core"]) as wire:
+        wire.shake()
+        wire.answer(wire.call("service", action="ensure", name="slow"))
+        wire.answer(wire.call("service", action="stop", name="slow"))
+        answer = wire.answer(wire.call("service", action="status", name="slow", wait_ms=500))["result"]
+        text = answer["content"][0]["text"]
+        assert text.startswith(expected) and "before it was ready" not in text, text

@@ -128,10 +128,15 @@ pub fn render_not_started(error: &str) -> String {
     format!("Failed to start service: {error}")
 }
 
-/// The answer of a wait for a service that cannot become ready, or was not ready in time.
+/// The answer of a wait for a service that cannot become ready, was not ready in time, or is not
+/// ready any more (`was_ready`).
 #[must_use]
-pub fn render_not_ready(reason: &str) -> String {
-    format!("Service failed to become ready: {reason}")
+pub fn render_not_ready(reason: &str, was_ready: bool) -> String {
+    if was_ready {
+        format!("Service was ready and is no longer: {reason}")
+    } else {
+        format!("Service failed to become ready: {reason}")
+    }
 }
 
 /// Why a wait timed out, by its condition.
@@ -167,14 +172,16 @@ pub fn render_still_running(report: &ServiceReport<'_>) -> String {
     )
 }
 
-/// How a service ended during a wait, as the reason of [`render_not_ready`]; `description`
+/// How a service ended before or during a wait, as the reason of [`render_not_ready`]; `description`
 /// describes its termination where that was no success.
 #[must_use]
-pub fn end_reason(description: Option<&str>) -> String {
-    format!(
-        "{} before it was ready",
-        description.unwrap_or("it ended with exit code 0")
-    )
+pub fn end_reason(description: Option<&str>, was_ready: bool) -> String {
+    let end = description.unwrap_or("it ended with exit code 0");
+    if was_ready {
+        end.to_owned()
+    } else {
+        format!("{end} before it was ready")
+    }
 }
 
 #[cfg(test)]

@@ -62,23 +62,35 @@ fn failures_are_reported_with_the_documented_sentences() {
         "Failed to start service: Working directory '/x' does not exist."
     );
     assert_eq!(
-        render_not_ready(&timeout_reason(&ReadyCondition::Auto, 60_000)),
+        render_not_ready(&timeout_reason(&ReadyCondition::Auto, 60_000), false),
         "Service failed to become ready: not ready within 60000ms"
     );
     assert_eq!(
-        render_not_ready(&timeout_reason(&ReadyCondition::Log, 60_000)),
+        render_not_ready(&timeout_reason(&ReadyCondition::Log, 60_000), false),
         "Service failed to become ready: Service ready pattern not matched within 60000ms"
     );
     let health = ReadyCondition::Http {
         target: "/health".to_owned(),
     };
     assert_eq!(
-        render_not_ready(&timeout_reason(&health, 500)),
+        render_not_ready(&timeout_reason(&health, 500), false),
         "Service failed to become ready: Health check failed within 500ms"
     );
     assert_eq!(
-        end_reason(Some("exit code 1")),
+        end_reason(Some("exit code 1"), false),
         "exit code 1 before it was ready"
+    );
+}
+
+#[test]
+fn the_end_of_a_ready_service_is_no_failure_to_become_ready() {
+    assert_eq!(
+        render_not_ready(&end_reason(Some("stopped by cli"), true), true),
+        "Service was ready and is no longer: stopped by cli"
+    );
+    assert_eq!(
+        render_not_ready(&end_reason(None, true), true),
+        "Service was ready and is no longer: it ended with exit code 0"
     );
 }
 

@@ -75,11 +75,13 @@ fn waiting_reason(result: &WaitResponse) -> String {
 
 /// Reports why a service is not ready.
 fn report_not_ready(result: &WaitResponse) -> u8 {
+    let state = result.info.service.as_deref();
+    let was_ready = state.is_some_and(|state| state.evidence.is_some());
     let reason = match &result.detail {
         Some(detail) => detail.clone(),
-        None => words::end_reason(result.info.error_message.as_deref()),
+        None => words::end_reason(result.info.error_message.as_deref(), was_ready),
     };
-    crate::print_note(&clean(&words::render_not_ready(&reason)));
+    crate::print_note(&clean(&words::render_not_ready(&reason, was_ready)));
     EXIT_NOT_READY
 }
 

@@ -38,10 +38,12 @@ pub(crate) fn dependency_status(state: &State, condition: DependencyCondition) -
                 _,
             ) => {
                 let required = format::condition_name(condition);
-                DependencyStatus::Failed(format!(
-                    "ended before it was {required}: {}",
-                    ending.describe()
-                ))
+                let ended = if was_met(state, condition) {
+                    format!("was {required} and ended")
+                } else {
+                    format!("ended before it was {required}")
+                };
+                DependencyStatus::Failed(format!("{ended}: {}", ending.describe()))
             }
         };
     }
@@ -58,6 +60,17 @@ pub(crate) fn dependency_status(state: &State, condition: DependencyCondition) -
         }
         _ if met => DependencyStatus::Met,
         _ => DependencyStatus::Waiting,
+    }
+}
+
+/// Whether the newest attempt, which ended, satisfied the condition.
+const fn was_met(state: &State, condition: DependencyCondition) -> bool {
+    let was_ready = state.ready_evidence.is_some();
+    match condition {
+        DependencyCondition::Started => state.pid.is_some(),
+        DependencyCondition::Listening => was_ready || !state.ports.is_empty(),
+        DependencyCondition::Ready => was_ready,
+        DependencyCondition::Completed => false,
     }
 }
 
@@ -180,6 +193,12 @@ mod tests {
         assert_eq!(
             actual(&ended(0), DependencyCondition::Ready),
             "ended before it was ready: exit code 0"
+        );
+        let mut was_ready = ended(0);
+        was_ready.ready_evidence = Some("a line".to_owned());
+        assert_eq!(
+            actual(&was_ready, DependencyCondition::Ready),
+            "was ready and ended: exit code 0"
         );
         assert_eq!(
             actual(&ended(3), DependencyCondition::Completed),

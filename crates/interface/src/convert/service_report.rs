@@ -52,10 +52,11 @@ pub fn ensure_message(response: &EnsureResponse, waited_ms: u64) -> String {
         return format!("{} completed: exit code 0", response.service.name);
     }
     let report = report_of_body(state, info);
+    let was_ready = report.evidence.is_some();
     let outcome = response.waited.as_ref();
     let timed_out = || words::timeout_reason(&state.ready_when.clone().into(), waited_ms);
     let render_failure = |failure: &str| {
-        let mut lines = vec![words::render_not_ready(failure)];
+        let mut lines = vec![words::render_not_ready(failure, was_ready)];
         lines.extend(
             response
                 .reason
@@ -69,7 +70,7 @@ pub fn ensure_message(response: &EnsureResponse, waited_ms: u64) -> String {
         Some((WaitEndKind::TimedOut, _)) => render_failure(&timed_out()),
         Some((WaitEndKind::NotReady, detail)) => render_failure(detail.unwrap_or("it ended")),
         Some((WaitEndKind::Exit, _)) => {
-            render_failure(&words::end_reason(info.error_message.as_deref()))
+            render_failure(&words::end_reason(info.error_message.as_deref(), was_ready))
         }
         Some((
             WaitEndKind::Pattern

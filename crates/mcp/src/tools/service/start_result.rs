@@ -160,7 +160,7 @@ pub(super) fn is_up(info: &ExecutionInfo) -> bool {
 
 fn ended_text(info: &ExecutionInfo) -> String {
     let how = info.error_message();
-    service::end_reason(how.as_deref())
+    service::end_reason(how.as_deref(), info.state.ready_evidence.is_some())
 }
 
 fn too_late_text(info: &ExecutionInfo, timeout: Duration) -> String {
@@ -204,7 +204,10 @@ async fn ready_lines(call: ToolCall<'_>, info: &ExecutionInfo) -> Vec<String> {
 async fn not_ready_lines(call: ToolCall<'_>, info: &ExecutionInfo, reason: &str) -> Vec<String> {
     let id = info.id.short();
     let summary = service_report(&id, info);
-    let mut lines = vec![service::render_not_ready(reason)];
+    let mut lines = vec![service::render_not_ready(
+        reason,
+        summary.evidence.is_some(),
+    )];
     if !info.state.is_finished() {
         lines.push(service::render_still_running(&summary));
         lines.extend(service::render_details(&summary));
