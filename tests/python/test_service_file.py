@@ -254,3 +254,8 @@ def test_one_that_was_ready_and_ended_is_not_said_to_have_failed_before(workspac
         answer = wire.answer(wire.call("service", action="status", name="slow", wait_ms=500))["result"]
         text = answer["content"][0]["text"]
         assert text.startswith(expected) and "before it was ready" not in text, text
+
+
+def test_no_process_is_reported_between_two_attempts(workspace):
+    text = workspace.service("start", "--restart", "always", "--", "sh", "-c", "echo boom; exit 3", code=1)
+    assert "It will be started again: ID " in text and ", pid " not in text, text

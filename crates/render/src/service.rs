@@ -17,8 +17,8 @@ const DEBUG_PORTS: [std::ops::RangeInclusive<u16>; 4] = [
 pub struct ServiceReport<'a> {
     /// Its short id.
     pub id: &'a str,
-    /// The OS pid of its newest attempt.
-    pub pid: Option<u32>,
+    /// Its process now.
+    pub process: ServiceProcess,
     /// Its status in a word, for example `ready`.
     pub status: &'a str,
     /// The URL.
@@ -31,6 +31,29 @@ pub struct ServiceReport<'a> {
     pub warnings: &'a [String],
     /// What its readiness waits for, as [`waits_for`] returns it.
     pub waits_for: Option<String>,
+}
+
+/// The process of a service that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceProcess {
+    /// None yet: its first attempt is to come.
+    NotStarted,
+    /// One runs; its OS pid, where it is known.
+    Running(Option<u32>),
+    /// None now: that of an attempt ended, and the next attempt is to come.
+    BetweenAttempts,
+}
+
+impl ServiceProcess {
+    /// The process in this phase; `pid` is that of the newest attempt, which may have ended.
+    #[must_use]
+    pub const fn new(phase: Phase, attempt: u32, pid: Option<u32>) -> Self {
+        match (phase, attempt) {
+            (Phase::Starting, 0) => Self::NotStarted,
+            (Phase::Starting, _) => Self::BetweenAttempts,
+            (Phase::Running | Phase::Stopping | Phase::Finished, _) => Self::Running(pid),
+        }
+    }
 }
 
 /// What a service waits for on its way to ready, as a noun phrase; none once it is there and
@@ -158,13 +181,18 @@ pub fn timeout_reason(condition: &ReadyCondition, waited_ms: u64) -> String {
 /// That a service continues although the wait for it has ended.
 #[must_use]
 pub fn render_still_running(report: &ServiceReport<'_>) -> String {
-    let pid = report.pid.map(|pid| format!(", pid {pid}"));
+    let (how, pid) = match report.process {
+        ServiceProcess::NotStarted => ("It is not running yet", None),
+        ServiceProcess::Running(pid) => ("It is still running", pid),
+        ServiceProcess::BetweenAttempts => ("It will be started again", None),
+    };
+    let pid = pid.map(|pid| format!(", pid {pid}"));
     let waits = report
         .waits_for
         .as_ref()
         .map(|it| format!("; it waits for {it}"));
     format!(
-        "It is still running: ID {}{}; status {}{}",
+        "{how}: ID {}{}; status {}{}",
         report.id,
         pid.unwrap_or_default(),
         report.status,

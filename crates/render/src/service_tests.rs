@@ -15,7 +15,7 @@ fn bound(address: &str, process: &str, main: bool) -> ServicePort {
 fn ready_report<'a>(ports: &'a [ServicePort], warnings: &'a [String]) -> ServiceReport<'a> {
     ServiceReport {
         id: "k3v9x0qa",
-        pid: Some(42),
+        process: ServiceProcess::Running(Some(42)),
         status: "ready",
         url: Some("http://localhost:3000/"),
         ports: ports.iter().collect(),
@@ -105,6 +105,24 @@ fn a_running_command_is_reported_with_what_it_waits_for() {
         render_still_running(&waiting),
         "It is still running: ID k3v9x0qa, pid 42; status listening; it waits for an answer \
          from http://127.0.0.1:3000/"
+    );
+}
+
+#[test]
+fn a_process_that_ended_is_not_reported_as_running() {
+    let report = |phase, attempt, waits_for: &str| ServiceReport {
+        status: "starting",
+        process: ServiceProcess::new(phase, attempt, Some(42)),
+        waits_for: Some(waits_for.to_owned()),
+        ..ready_report(&[], &[])
+    };
+    assert_eq!(
+        render_still_running(&report(Phase::Starting, 1, "its next attempt")),
+        "It will be started again: ID k3v9x0qa; status starting; it waits for its next attempt"
+    );
+    assert_eq!(
+        render_still_running(&report(Phase::Starting, 0, "its program to start")),
+        "It is not running yet: ID k3v9x0qa; status starting; it waits for its program to start"
     );
 }
 

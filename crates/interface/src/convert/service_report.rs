@@ -3,14 +3,14 @@
 
 use ostler_api::{EnsureResponse, ExecutionBody, ServiceStateBody, WaitEndKind};
 use ostler_engine::ExecutionInfo;
-use ostler_render::service::{self as words, ServiceReport};
+use ostler_render::service::{self as words, ServiceProcess, ServiceReport};
 
 /// The report of an execution; `id` is its short id.
 pub fn service_report<'a>(id: &'a str, info: &'a ExecutionInfo) -> ServiceReport<'a> {
     let state = &info.state;
     ServiceReport {
         id,
-        pid: state.pid,
+        process: ServiceProcess::new(state.phase, state.attempt, state.pid),
         status: info.status().service,
         url: state.url.as_deref(),
         ports: state.ports.iter().collect(),
@@ -31,7 +31,7 @@ pub(super) fn waits_for(info: &ExecutionInfo) -> Option<String> {
 fn report_of_body<'a>(state: &'a ServiceStateBody, info: &'a ExecutionBody) -> ServiceReport<'a> {
     ServiceReport {
         id: &info.id,
-        pid: info.os_pid,
+        process: ServiceProcess::new(info.phase, info.attempt, info.os_pid),
         status: &state.status,
         url: state.url.as_deref(),
         ports: state.ports.iter().map(|port| &port.bound).collect(),
