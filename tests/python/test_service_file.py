@@ -237,6 +237,42 @@ def test_a_definition_of_another_directory_is_not_replaced(installation):
     assert refused.value.status == 422 and str(installation.work) in str(refused.value.problem), refused.value.problem
     installation.rest("DELETE", "/api/v1/services/web")
     installation.rest("PUT", "/api/v1/services/web", {**body, "cwd": "/"})
+def test_a_restart_during_a_start_lets_other_waits_continue(workspace):
+    workspace.define(slow=GATED)
+    with workspace.begun("up", "slow") as up:
+        workspace.until_tries(1)
+        with workspace.begun("restart", "slow") as restart:
+            workspace.until_tries(2)
+            assert up.poll() is None, up.stdout.read()
+            workspace.open_gate()
+            for process in (up, restart):
+                text = process.communicate(timeout=20)[0]
+                assert process.returncode == 0 and "Status: ready" in text, text
+
+
+def test_an_edit_during_a_start_has_the_wait_continue_with_the_replacement(workspace):
+    workspace.define(slow=GATED)
+    with workspace.begun("up", "--json", "slow") as up:
+        workspace.until_tries(1)
+        first = workspace.rows()["slow"]["execution"]["id"]
+        workspace.define(slow=GATED | {"command": "echo second >> tries; exec sleep 300"})
+        workspace.until_tries(2)
+        workspace.open_gate()
+        text = up.communicate(timeout=20)[0]
+        assert up.returncode == 0, text
+        second = json.loads(text)["service"]["execution"]["id"]
+        assert second == workspace.rows()["slow"]["execution"]["id"] != first
+
+
+def test_a_replacement_that_fails_ends_the_wait_with_its_failure(workspace):
+    workspace.define(slow=GATED)
+    with workspace.begun("up", "slow") as up:
+        workspace.until_tries(1)
+        workspace.define(slow=GATED | {"command": "exit 3"})
+        text = up.communicate(timeout=20)[0]
+        assert up.returncode == 1 and "exit code 3 before it was ready" in text, text
+
+
 def test_one_that_was_ready_and_ended_is_not_said_to_have_failed_before(workspace):
     installation = workspace.installation
     workspace.define(slow=GATED)

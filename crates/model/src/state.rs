@@ -82,6 +82,10 @@ pub struct State {
     /// Why the newest attempt is being stopped so that the next one starts, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart_reason: Option<String>,
+    /// The attempt that the newest restart on request starts, as a number from 1; 0 before the first
+    /// such restart.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub requested_attempt: u32,
     /// Whether the leader ended and the processes it left continue the service.
     #[serde(default)]
     pub detached: bool,
@@ -212,15 +216,16 @@ impl State {
             Event::Finished { ending } => self.finish(record.at, ending),
             Event::Resized { size } => self.size = Some(*size),
             Event::Backoff { until, lost, .. } => self.back_off(*until, *lost),
-            Event::Restarting { reason, .. } if self.phase == Phase::Running => {
-                self.restart_reason = Some(reason.clone());
-            }
+            Event::Restarting {
+                attempt,
+                by,
+                reason,
+            } => self.begin_restart(*attempt, by.is_some(), reason),
             Event::Refused { .. }
             | Event::Interaction { .. }
             | Event::Context { .. }
             | Event::Alert { .. }
-            | Event::LeaseTaken { .. }
-            | Event::Restarting { .. } => {}
+            | Event::LeaseTaken { .. } => {}
         }
     }
 
@@ -235,6 +240,16 @@ impl State {
         self.detached = false;
         if self.phase == Phase::Starting {
             self.phase = Phase::Running;
+        }
+    }
+
+    /// Between two attempts, no process is stopped.
+    fn begin_restart(&mut self, attempt: u32, is_requested: bool, reason: &str) {
+        if self.phase == Phase::Running {
+            self.restart_reason = Some(reason.to_owned());
+        }
+        if is_requested {
+            self.requested_attempt = attempt.saturating_add(1);
         }
     }
 
@@ -348,4 +363,13 @@ impl State {
             self.prompt = None;
         }
     }
+}
+
+/// Whether the number is left out of the stored state.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -788,7 +788,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Waits for an end, a line, silence, a prompt or readiness */
+        /**
+         * Waits for an end, a line, silence, a prompt or readiness
+         * @description Where a service is replaced, the wait for its readiness continues with its replacement, which the response describes.
+         */
         post: operations["executions.wait"];
         delete?: never;
         options?: never;

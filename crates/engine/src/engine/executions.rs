@@ -87,7 +87,8 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Waits until a condition holds; the execution's end ends every wait.
+    /// Waits until a condition holds; the execution's end ends every wait. Where a service is
+    /// replaced, a wait until it is ready continues with its replacement: the result is that one's.
     ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Output`] while searching for a pattern.
@@ -102,7 +103,17 @@ impl Engine {
             arguments::check_duration("idle", *quiet)?;
         }
         let entry = self.inner.registry.find(caller, id)?;
-        wait::wait(&self.inner, &entry, until, timeout).await
+        match until {
+            WaitFor::Ready => Box::pin(self.services.wait_ready(caller, entry, timeout)).await,
+            WaitFor::Nothing
+            | WaitFor::Exit
+            | WaitFor::Pattern(_)
+            | WaitFor::PatternAfter(..)
+            | WaitFor::PatternAfterInput(..)
+            | WaitFor::OutputAfter(_)
+            | WaitFor::Idle(_)
+            | WaitFor::Prompt => wait::wait(&self.inner, &entry, until, timeout).await,
+        }
     }
 
     /// The current state of one execution.

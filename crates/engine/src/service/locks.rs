@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ostler_model::Caller;
+use ostler_model::{Caller, Owner};
 
 /// The key of a name: its owner. Sessions share it, since some see each other's services.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -14,7 +14,11 @@ pub(crate) struct ServiceKey {
 
 impl ServiceKey {
     pub(crate) fn new(caller: &Caller, manifest: Option<PathBuf>, name: &str) -> Self {
-        let owner = &caller.owner;
+        Self::of_owner(&caller.owner, manifest, name)
+    }
+
+    /// The key of a name that another caller may have locked.
+    pub(crate) fn of_owner(owner: &Owner, manifest: Option<PathBuf>, name: &str) -> Self {
         Self {
             principal: owner.principal.0.clone(),
             manifest,

@@ -31,6 +31,7 @@ mod restart_request;
 mod start_plan;
 mod starter;
 mod stop_service;
+mod wait_ready;
 mod workspace;
 
 pub use crate::error::ServiceError;

@@ -151,7 +151,7 @@ async fn wait_ready(entry: &ExecutionHandle) -> Result<WaitEnd, Error> {
         return Err(ArgumentError::NoService { id }.into());
     }
     let mut live = entry.live.subscribe();
-    let first = {
+    let mut first = {
         let state = &live.borrow().state;
         let backoff_attempt =
             u32::from(state.phase == Phase::Starting && state.backoff_until.is_some());
@@ -159,6 +159,8 @@ async fn wait_ready(entry: &ExecutionHandle) -> Result<WaitEnd, Error> {
     };
     loop {
         let state = live.borrow_and_update().state.clone();
+        // A restart on request is no failure: what counts is the attempt that it starts.
+        first = first.max(state.requested_attempt);
         // Between two attempts, the known state is that of the previous one.
         let is_previous_attempt =
             !state.is_finished() && state.attempt > 0 && state.attempt < first;

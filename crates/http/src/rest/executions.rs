@@ -212,6 +212,8 @@ pub(super) async fn show(
 }
 
 /// `POST /api/v1/executions/{id}/wait`: waits for an end, a line, silence, a prompt or readiness.
+/// Where a service is replaced, the wait for its readiness continues with its replacement, which the
+/// response describes.
 pub(super) async fn wait(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -275,6 +275,8 @@ async fn wait_until_ready(
             .with_execution(execution_body(&outcome.info));
         response.waited = Some(readiness_wait_body(&outcome.end));
         let cwd = outcome.info.spec.cwd.as_path();
+        // It may be the one that replaced the awaited one.
+        let id = outcome.info.id.to_string();
         if let Ok(why) = state.engine.diagnose_service(caller, &id, Some(cwd)).await {
             response.explain(service_diagnosis_body(why));
         }

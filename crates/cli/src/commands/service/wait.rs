@@ -150,6 +150,8 @@ async fn wait_one(
         why: result.why,
         detail: result.detail,
     });
+    // It may be the one that replaced the awaited one.
+    let id = execution_id(&ensured).unwrap_or(id);
     let path = ServiceClient::path(&id, "/why");
     // Its state is reported also if the diagnosis cannot be fetched.
     if let Ok(diagnosis) = client.call(Method::GET, &path, RequestBody::None).await {
