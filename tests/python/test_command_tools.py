@@ -1,5 +1,7 @@
 """The command executor, over the MCP tools of profile `command`."""
 
+import re
+
 import anyio
 import pytest
 
@@ -97,6 +99,14 @@ async def test_error_execute_timeout(installation):
     async with installation.agent() as agent:
         reply = await agent.execute("sleep", "100", directory="/tmp", timeout=1)
         assert reply.code == "command_timeout"
+
+
+async def test_error_execute_timeout_tells_the_limit_and_the_end(installation):
+    async with installation.agent(env={"OSTLER_STOP_GRACE_MS": "800"}) as agent:
+        script = "trap '' TERM; while :; do sleep 0.1; done"
+        reply = await agent.execute("sh", "-c", script, directory="/tmp", timeout=1)
+        said = re.search(r"its timeout of 1 s and was ended with its process tree, after (\S+) s;", reply.text)
+        assert said and 1.8 <= float(said[1]) < 5, reply.text
 
 
 async def test_error_background_failed(installation):

@@ -2,7 +2,7 @@
 
 use ostler_engine::{ExecutionInfo, WaitEnd};
 use ostler_model::duration;
-use ostler_model::termination::{Termination, TerminationCause};
+use ostler_model::termination::{Termination, TerminationCause, TimeoutKind};
 use ostler_model::{ErrorCode, Lifetime};
 
 use super::isolation_notes::{isolation_notes, overlay_summary};
@@ -64,14 +64,7 @@ pub(in crate::tools) fn ending_failure(
     hint: &str,
 ) -> Option<ApiError> {
     match &ending.cause {
-        TerminationCause::TimedOut { .. } => {
-            let message = format!(
-                "the command ran out of time after {} and was ended with its process tree; \
-                 its output so far follows",
-                duration::seconds(info.duration())
-            );
-            Some(ApiError::new(ErrorCode::CommandTimeout, message).with_hint(hint))
-        }
+        TerminationCause::TimedOut { clock } => Some(timeout_failure(info, *clock, hint)),
         TerminationCause::SpawnFailed { .. } | TerminationCause::Lost { .. } => Some(
             ApiError::new(ErrorCode::CommandExecution, ending.describe()),
         ),
@@ -80,6 +73,30 @@ pub(in crate::tools) fn ending_failure(
         | TerminationCause::Stopped { .. }
         | TerminationCause::OutOfMemory => None,
     }
+}
+
+/// That a timeout ended it: which one, and when it ended, which the grace period may delay.
+pub(in crate::tools) fn timeout_failure(
+    info: &ExecutionInfo,
+    clock: TimeoutKind,
+    hint: &str,
+) -> ApiError {
+    let (timeout, idle) = match &info.spec.lifetime {
+        Lifetime::Finite { timeout, idle } => (*timeout, *idle),
+        Lifetime::Service { .. } => (None, None),
+    };
+    let (limit, what) = match clock {
+        TimeoutKind::Wall => (timeout, "timeout"),
+        TimeoutKind::Idle => (idle, "timeout without output"),
+    };
+    let limit = limit.map(|limit| format!(" of {}", duration::seconds(limit)));
+    let message = format!(
+        "the command reached its {what}{} and was ended with its process tree, after {}; its \
+         output so far follows",
+        limit.unwrap_or_default(),
+        duration::seconds(info.duration())
+    );
+    ApiError::new(ErrorCode::CommandTimeout, message).with_hint(hint)
 }
 
 /// The end of a wait as one word.

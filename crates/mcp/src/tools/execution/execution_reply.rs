@@ -169,17 +169,11 @@ fn unread_cursor(call: ToolCall<'_>, waited: &WaitOutcome) -> Cursor {
 pub(in crate::tools) fn ending_failure(info: &ExecutionInfo) -> Option<ApiError> {
     let ending = info.state.ending.as_ref()?;
     match &ending.cause {
-        TerminationCause::TimedOut { .. } => {
-            let message = format!(
-                "the command ran out of time after {} and was killed with its process tree; its \
-                 output so far follows",
-                format_time(info)
-            );
-            let failure = ApiError::new(ErrorCode::CommandTimeout, message);
-            Some(failure.with_hint(
-                "give a longer timeout, or none: wait_ms alone bounds how long a call waits",
-            ))
-        }
+        TerminationCause::TimedOut { clock } => Some(end_text::timeout_failure(
+            info,
+            *clock,
+            "give a longer timeout, or none: wait_ms alone bounds how long a call waits",
+        )),
         TerminationCause::SpawnFailed { .. } | TerminationCause::Lost { .. } => Some(
             ApiError::new(ErrorCode::CommandExecution, ending.describe()),
         ),
