@@ -295,3 +295,20 @@ def test_one_that_was_ready_and_ended_is_not_said_to_have_failed_before(workspac
 def test_no_process_is_reported_between_two_attempts(workspace):
     text = workspace.service("start", "--restart", "always", "--", "sh", "-c", "echo boom; exit 3", code=1)
     assert "It will be started again: ID " in text and ", pid " not in text, text
+
+
+def test_only_defined_services_are_offered_for_an_undefined_name(workspace):
+    workspace.define(web=SLEEP)
+    workspace.service("define", "z7", "--", "sleep", "300")
+    workspace.service("start", "--name", "adhoc", "--no-wait", "--", "sleep", "301")
+    workspace.service("define", "gone", "--", "sleep", "300")
+    workspace.service("ensure", "--no-wait", "gone")
+    workspace.service("forget", "gone")
+    workspace.service("stop", "gone")
+    text = workspace.service("ensure", "gone", code=66)
+    assert "no service 'gone'; known: web, z7\n" in text and "did you mean" not in text and "adhoc" not in text, text
+    text = workspace.service("forget", "gone", code=66)
+    assert "no service 'gone'; known: z7\n" in text and "did you mean" not in text and "web" not in text, text
+    # The hint is about the name that is unknown, not about the first one.
+    text = workspace.service("up", "web", "z77", code=66)
+    assert "did you mean z7?" in text, text

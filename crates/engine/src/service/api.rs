@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ostler_model::{ByteString, Caller, ExecutionId, PortHolder, Timestamp};
 
+use super::caller_services::other_names;
 use super::diagnosis::{DiagnosisInput, contested_ports, diagnose};
 use super::lookup::is_same_service;
 use super::manager::ServiceManager;
@@ -169,7 +170,7 @@ impl ServiceManager {
             roots.push(match (found, &context.manifest) {
                 (Some(found), _) => found,
                 (None, None) => return Err(no_manifest(Some(name)).into()),
-                (None, Some(_)) => return Err(starter.services().unknown_name(name, known)),
+                (None, Some(_)) => return Err(starter.services().undefined_name(name, known)),
             });
         }
         let steps = starter.steps(roots, base)?;
@@ -471,7 +472,7 @@ impl ServiceManager {
         let known = self.services.definitions.list(caller);
         Err(ServiceError::Unknown {
             name: name.to_owned(),
-            known: known.into_iter().map(|it| it.name).collect(),
+            known: other_names(name, known.into_iter().map(|it| it.name)),
             elsewhere: Vec::new(),
         }
         .into())

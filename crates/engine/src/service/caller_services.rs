@@ -142,17 +142,23 @@ impl<'a> CallerServices<'a> {
         .into())
     }
 
-    /// The error for an unknown name.
+    /// The error for an unknown name; known are the `defined` ones and those in lists.
     pub(crate) fn unknown_name(
         self,
         name: &str,
         defined: impl IntoIterator<Item = String>,
     ) -> Error {
-        let mut known: Vec<String> = defined.into_iter().collect();
-        known.extend(self.rows().iter().map(|entry| name_of(entry)));
-        let mut seen = HashSet::new();
-        known.retain(|name| seen.insert(name.clone()));
-        known.truncate(KNOWN_NAMES);
+        let rows = self.rows();
+        let rows = rows.iter().map(|entry| name_of(entry));
+        self.undefined_name(name, defined.into_iter().chain(rows))
+    }
+
+    /// The error for a name that is not defined; known are only the `defined` ones.
+    pub(crate) fn undefined_name(
+        self,
+        name: &str,
+        defined: impl IntoIterator<Item = String>,
+    ) -> Error {
         let others = self.elsewhere().filter(|entry| plan_of(entry).name == name);
         let describe = |entry: Arc<ExecutionHandle>| {
             let dir = self.scope_of(&entry).workspace();
@@ -162,7 +168,7 @@ impl<'a> CallerServices<'a> {
         };
         ServiceError::Unknown {
             name: name.to_owned(),
-            known,
+            known: other_names(name, defined),
             elsewhere: others.take(KNOWN_NAMES).map(describe).collect(),
         }
         .into()
@@ -237,6 +243,16 @@ impl<'a> CallerServices<'a> {
         let defined_in = plan_of(entry).defined_in.as_ref();
         ServiceScope::new(&self.core.settings, defined_in, &entry.spec.cwd)
     }
+}
+
+/// The names to list in the error about an unknown one: each once, without that one.
+pub(crate) fn other_names(unknown: &str, names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    names
+        .into_iter()
+        .filter(|name| name != unknown && seen.insert(name.clone()))
+        .take(KNOWN_NAMES)
+        .collect()
 }
 
 /// The `ostler.toml` that a service is defined in; none for API definitions and ad-hoc requests.

@@ -1,5 +1,6 @@
 //! Requests about services; an unknown name is answered with similar ones.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::path::PathBuf;
 
@@ -16,6 +17,8 @@ use crate::config;
 use crate::context::CliContext;
 use crate::error::CommandError;
 
+/// What `definition` of a service is where the API defines it.
+pub(super) const API_DEFINITION: &str = "api";
 /// The most names that are listed as alternatives.
 const MAX_NAMES: usize = 12;
 
@@ -54,6 +57,37 @@ pub(super) struct AllWorkspacesArgs {
     /// In every workspace, not only that of the nearest ostler.toml from here upwards
     #[arg(long)]
     pub(super) all_workspaces: bool,
+}
+
+/// The services that an unknown name may have been meant for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Candidates {
+    /// All that are listed.
+    Listed,
+    /// Those that are defined: by a file, or by the API.
+    Defined,
+    /// Those that are defined by the API.
+    DefinedByApi,
+}
+
+impl Candidates {
+    fn include(self, service: &ServiceBody) -> bool {
+        match self {
+            Self::Listed => true,
+            Self::Defined => service.definition.is_some(),
+            Self::DefinedByApi => service.definition.as_deref() == Some(API_DEFINITION),
+        }
+    }
+
+    /// The hint where there are none.
+    const fn none_hint(self) -> &'static str {
+        match self {
+            Self::Listed => "there are no services; `ostler service start -- COMMAND` starts one",
+            Self::Defined | Self::DefinedByApi => {
+                "no other is defined; `ostler service define NAME -- COMMAND` defines one"
+            }
+        }
+    }
 }
 
 impl ServiceClient {
@@ -152,7 +186,8 @@ impl ServiceClient {
             .daemon
             .call(Method::GET, &path, RequestBody::None)
             .await;
-        self.with_suggestion(name, service).await
+        self.with_suggestion(&[name], Candidates::Listed, service)
+            .await
     }
 
     /// Fetches a resource below one service.
@@ -169,7 +204,8 @@ impl ServiceClient {
             .daemon
             .call(Method::GET, &path, RequestBody::None)
             .await;
-        self.with_suggestion(name, result).await
+        self.with_suggestion(&[name], Candidates::Listed, result)
+            .await
     }
 
     /// Sends a POST to a resource below one service.
@@ -184,36 +220,44 @@ impl ServiceClient {
     ) -> Result<T, CommandError> {
         let path = self.scoped_path(name, rest);
         let result = self.daemon.call(Method::POST, &path, body).await;
-        self.with_suggestion(name, result).await
+        self.with_suggestion(&[name], Candidates::Listed, result)
+            .await
     }
 
-    /// The same result; for an unknown name, with similar ones.
+    /// The same result; where one of the requested names is unknown, with similar ones.
     pub(super) async fn with_suggestion<T>(
         &self,
-        name: &str,
+        requested: &[&str],
+        candidates: Candidates,
         result: Result<T, CommandError>,
     ) -> Result<T, CommandError> {
         match result {
             Err(error) if error.code() == Some(ErrorCode::ProcessNotFound) => {
-                Err(self.suggest(name, error).await)
+                Err(self.suggest(requested, candidates, error).await)
             }
             answer => answer,
         }
     }
 
-    async fn suggest(&self, name: &str, error: CommandError) -> CommandError {
+    async fn suggest(
+        &self,
+        requested: &[&str],
+        candidates: Candidates,
+        error: CommandError,
+    ) -> CommandError {
         let Ok(list) = self.list(None).await else {
             return error;
         };
-        let services = &list.services;
-        let names: Vec<&str> = services
-            .iter()
-            .map(|service| service.name.as_str())
-            .collect();
-        match nearest(name, names.iter().copied()) {
+        let services = list.services.iter().filter(|it| candidates.include(it));
+        let mut names: Vec<&str> = services.map(|service| service.name.as_str()).collect();
+        let unknown = requested.iter().find(|name| !names.contains(name));
+        // One that is listed and yet unknown is no alternative to itself.
+        let mut seen = HashSet::new();
+        names.retain(|name| !requested.contains(name) && seen.insert(*name));
+        let suggestion = unknown.and_then(|unknown| nearest(unknown, names.iter().copied()));
+        match suggestion {
             Some(suggestion) => error.with_hint(format!("did you mean {suggestion}?")),
-            None if names.is_empty() => error
-                .with_hint("there are no services; `ostler service start -- COMMAND` starts one"),
+            None if names.is_empty() => error.with_hint(candidates.none_hint()),
             None => {
                 let listed = &names[..names.len().min(MAX_NAMES)];
                 error.with_hint(format!("there are {}", listed.join(", ")))

@@ -6,7 +6,7 @@ use clap::Args;
 use hyper::Method;
 
 use super::args::ServiceArgs;
-use super::client::{ServiceClient, service_client};
+use super::client::{Candidates, ServiceClient, service_client};
 use super::stop_restart::NamesArgs;
 use crate::client::RequestBody;
 use crate::context::{CliContext, block_on};
@@ -60,7 +60,10 @@ pub(super) fn forget(context: &CliContext, args: &NamesArgs) -> CommandResult {
                 .daemon
                 .call_bytes(Method::DELETE, &path, RequestBody::None)
                 .await;
-            match client.with_suggestion(name, result).await {
+            match client
+                .with_suggestion(&[name], Candidates::DefinedByApi, result)
+                .await
+            {
                 Ok(_) => {
                     let mut out = StdoutWriter::new();
                     out.write_line(name)?;

@@ -8,7 +8,7 @@ use hyper::Method;
 use ostler_api::{ServiceBody, UpBody, UpResponse};
 use ostler_model::{ErrorCode, IsolationLevel};
 
-use super::client::{ServiceClient, service_client, with_approval};
+use super::client::{API_DEFINITION, Candidates, ServiceClient, service_client, with_approval};
 use super::manifest::check_manifest_exists;
 use super::print::{OutputMode, WaitUi, not_started_error, report_interrupted, wait_and_print};
 use super::progress::{ProgressLines, ProgressRow};
@@ -155,8 +155,10 @@ async fn request_up(client: &ServiceClient, body: &UpBody) -> Result<UpResponse,
     });
     match response.await {
         Err(error) if error.code() == Some(ErrorCode::ProcessNotFound) => {
-            let name = body.names.first().map_or("", String::as_str);
-            client.with_suggestion(name, Err(error)).await
+            let names: Vec<&str> = body.names.iter().map(String::as_str).collect();
+            client
+                .with_suggestion(&names, Candidates::Defined, Err(error))
+                .await
         }
         result => result.map_err(not_started_error),
     }
@@ -166,7 +168,7 @@ async fn request_up(client: &ServiceClient, body: &UpBody) -> Result<UpResponse,
 pub(super) fn manifest_of(service: &ServiceBody) -> Option<&str> {
     let sources = [&service.definition, &service.defined_in];
     let mut files = sources.into_iter().filter_map(|it| it.as_deref());
-    files.find(|source| *source != "api")
+    files.find(|source| *source != API_DEFINITION)
 }
 
 /// The progress rows of the services that are being started: these, or all that the workspace's
@@ -175,7 +177,10 @@ async fn fetch_rows(client: &ServiceClient, names: &HashSet<&str>) -> Vec<Progre
     let list = client.list_all().await.unwrap_or_default();
     let is_named = |service: &&ServiceBody| {
         if names.is_empty() {
-            service.definition.as_deref().is_some_and(|it| it != "api")
+            service
+                .definition
+                .as_deref()
+                .is_some_and(|it| it != API_DEFINITION)
         } else {
             names.contains(service.name.as_str())
         }
