@@ -156,7 +156,9 @@ def test_programs_that_cannot_be_executed_have_the_exit_codes_of_shells(backend)
     for name, text in (("plain", "no program\n"), ("orphan", "#!/no/such/interpreter\n")):
         (work / name).write_text(text)
     (work / "orphan").chmod(0o755)
-    for program, code in (("no-such-program", 127), ("./orphan", 127), ("./plain", 126)):
+    (work / "directory").mkdir()
+    codes = {"no-such-program": 127, "./orphan": 127, "./plain": 126, "./directory": 126, "/dev/null": 126}
+    for program, code in codes.items():
         done = backend.installation.cli("run", *backend.words(), "--", program, check=False)
         assert (done.returncode, done.stdout) == (code, b""), (program, done.stderr)
         assert done.stderr, program

@@ -23,7 +23,7 @@ pub struct Problem {
     /// The id of the question a person has to answer first, for `ostler approve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<str>>,
-    /// Whether an execution was created whose program exists and could not be executed.
+    /// Whether the program exists and could not be executed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spawn_failed: bool,
     /// The id of the request, as in the header `X-Request-Id`, to find it in the daemon's log.

@@ -3786,7 +3786,7 @@ export interface components {
             request_id?: string;
             /** @description Whether the same request may succeed later. */
             retryable: boolean;
-            /** @description Whether an execution was created whose program exists and could not be executed. */
+            /** @description Whether the program exists and could not be executed. */
             spawn_failed?: boolean;
             /** @description The HTTP status. */
             status: number;

@@ -225,6 +225,7 @@ impl Error {
     pub fn is_exec_failure(&self) -> bool {
         const ENOENT: i32 = 2;
         matches!(self, Self::SpawnFailed { errno, .. } if *errno != Some(ENOENT))
+            || matches!(self, Self::Program(error) if error.is_not_executable())
     }
 
     /// Its stable error code.

@@ -32,6 +32,14 @@ pub enum ProgramError {
 }
 
 impl ProgramError {
+    /// Whether there is something of that name, which cannot be executed.
+    pub(super) const fn is_not_executable(&self) -> bool {
+        match self {
+            Self::NotFound { .. } => false,
+            Self::NotAFile { .. } | Self::Permission { .. } => true,
+        }
+    }
+
     /// What to do about it, where known.
     pub(super) fn hint(&self) -> Option<String> {
         match self {
