@@ -312,3 +312,10 @@ def test_only_defined_services_are_offered_for_an_undefined_name(workspace):
     # The hint is about the name that is unknown, not about the first one.
     text = workspace.service("up", "web", "z77", code=66)
     assert "did you mean z7?" in text, text
+
+
+def test_a_number_of_restarts_without_restarts_is_refused(workspace):
+    workspace.define(web={"command": SLEEP, "restart": {"policy": "never", "max": 3}})
+    text = workspace.service("up", code=64)
+    assert "line 3: services.web.restart.max does not go with the policy \"never\"" in text, text
+    workspace.service("start", "--restart", "never:5", "--", "sleep", "300", code=64)

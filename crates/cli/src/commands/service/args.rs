@@ -161,12 +161,14 @@ fn parse_probe(text: &str) -> Result<ProbeBody, String> {
 
 /// Parses a restart policy, in the notation of docker.
 fn parse_restart(text: &str) -> Result<RestartPolicy, String> {
+    if matches!(text, "never" | "no") {
+        return Ok(RestartPolicy::Never);
+    }
     let (word, max) = match text.split_once(':') {
         Some((word, number)) => (word, number.parse().ok()),
         None => (text, Some(ATTEMPTS)),
     };
     match (word, max) {
-        ("never" | "no", Some(ATTEMPTS)) => Ok(RestartPolicy::Never),
         ("on-failure", Some(max)) => Ok(RestartPolicy::OnFailure { max }),
         ("always", Some(max)) => Ok(RestartPolicy::Always { max }),
         _ => Err("allowed: never, on-failure, always, on-failure:N, always:N".to_owned()),
@@ -230,6 +232,7 @@ mod tests {
         for bad in [
             "",
             "no:3",
+            "never:5",
             "sometimes",
             "always:",
             "always:x",

@@ -206,6 +206,10 @@ fn values_with_their_own_grammar_are_reported_with_it() {
             "line 3: services.web.health is { interval = \"5s\" }; allowed: a table with one of http, tcp, exec or probe (\"listening\" or \"responding\"), and interval, failures, restart",
         ),
         (
+            web("restart = { policy = \"never\", max = 3 }"),
+            "line 3: services.web.restart.max does not go with the policy \"never\"; leave it out",
+        ),
+        (
             web("depends_on = [\"web\"]"),
             "line 3: services.web.depends_on names 'web' itself",
         ),

@@ -137,6 +137,9 @@ pub(super) fn restart(item: &TomlValue<'_>) -> Result<RestartPolicy, ManifestErr
             })?;
             let word = section.get("policy");
             let word = word.as_ref().and_then(TomlValue::str);
+            if let ("never", Some(max)) = (word.unwrap_or_default(), section.get("max")) {
+                return Err(max.error("does not go with the policy \"never\"; leave it out"));
+            }
             policy(word, max.unwrap_or(RESTARTS_DEFAULT))
         }
     };
