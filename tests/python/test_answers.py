@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness import HttpDaemon, until
+from harness import HttpDaemon, WsRecorder, until
 from harness.http_daemon import token
+from harness.installation import ProblemError
 from harness.wire import RawMcpClient
 
 OLD_REVISIONS = ["2024-11-05", "2025-03-26"]
@@ -52,6 +53,44 @@ def test_a_cursor_beyond_the_output_is_refused(each_installation):
         # One that an answer gave is taken.
         text = wire.text(wire.call("process", action="wait", ids=[process], cursor="7.0"))
         assert "no new output" in text, text
+
+
+def test_a_cursor_beyond_the_output_is_refused_by_resources_and_command_tools(installation):
+    with RawMcpClient(installation, ["--tools", "core,command"]) as wire:
+        wire.shake()
+        process = started(wire, "echo FAILED; exit 1")
+        wire.answer(wire.call("process", action="wait", ids=[process]))
+        answer = wire.answer(wire.ask("resources/read", {"uri": f"proc://{process}/log?cursor=8893.0"}))
+        assert "beyond the output" in answer["error"]["message"] and answer["error"]["data"]["code"] == "value_error", answer
+        for tool, arguments in [("command_ps_logs", {"pid": process}), ("process", {"action": "output", "ids": [process]})]:
+            text = wire.text(wire.call(tool, since="8893.0", **arguments))
+            assert "'since'" in text and "beyond the output" in text, text
+        answer = wire.answer(wire.ask("resources/read", {"uri": f"proc://{process}/log?cursor=7.0"}))
+        assert "result" in answer, answer
+
+
+def test_a_cursor_beyond_the_output_is_refused_over_rest(installation):
+    execution = installation.cli("run", "-d", "--", "sh", "-c", "echo FAILED; exec sleep 300").stdout.decode().strip()
+    until(lambda: installation.cli("logs", execution).stdout)
+    output = f"/api/v1/executions/{execution}"
+    for path in [
+        f"{output}/output?cursor=1000.0", f"{output}/output?since=1000.0", f"{output}/raw?cursor=1000.0",
+        f"{output}/raw?cursor=1000.0&follow=true", f"/api/process/{execution}/output?since=1000.0",
+        f"/api/v1/tasks/{execution}/events?cursor=1000.0",
+    ]:
+        with pytest.raises(ProblemError) as refused:
+            installation.rest("GET", path)
+        assert refused.value.status == 422 and "beyond the output" in str(refused.value), (path, refused.value)
+    events = f"/api/v1/tasks/{execution}/events"
+    connection = installation.connect()
+    connection.request("GET", events, headers={"Host": "localhost", "Last-Event-ID": "1000.0"})
+    answer = connection.getresponse()
+    assert answer.status == 422 and b"header 'Last-Event-ID'" in answer.read()
+    with pytest.raises(AssertionError, match="beyond the output"):
+        WsRecorder(installation, None, query="cursor=1000.0", path=events)
+    # What an answer gave is taken.
+    end = installation.rest("GET", f"{output}/output")["next"]
+    assert installation.rest("GET", f"{output}/output?cursor={end}")["lines"] == []
 
 
 def test_a_cut_line_is_said_where_it_is_whole(installation):

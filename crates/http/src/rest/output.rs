@@ -16,6 +16,7 @@ use super::query::{
 };
 use super::response::RestResult;
 use super::state::RestState;
+use ostler_interface::cursor_argument::{CURSOR_PARAMETER, SINCE_PARAMETER, check_cursor};
 use ostler_interface::output_reader::{encoding, run_read, unfinished_mode};
 use ostler_interface::params::{Parameter, ParameterKind};
 
@@ -52,10 +53,12 @@ pub(super) async fn lines(
 ) -> RestResult<Json<OutputPageBody>> {
     let mut arguments = query_string.check(LINES)?;
     let conditions = conditions(&mut arguments)?;
-    let from = cursor(&mut arguments)?.or(conditions.from);
+    let cursor = cursor(&mut arguments)?;
     let info = state.engine.info(&caller, &id)?;
+    check_cursor(&info, CURSOR_PARAMETER, cursor)?;
+    check_cursor(&info, SINCE_PARAMETER, conditions.from)?;
     let query = LineQuery {
-        from,
+        from: cursor.or(conditions.from),
         streams: stream_set(&mut arguments)?,
         grep_mode: grep_mode(&mut arguments),
         head: arguments.count("head"),

@@ -24,6 +24,7 @@ use super::query::{
 use super::response::RestResult;
 use super::state::RestState;
 use ostler_interface::convert::process_body;
+use ostler_interface::cursor_argument::{SINCE_PARAMETER, check_cursor};
 use ostler_interface::output_reader::{encoding, run_read, unfinished_mode};
 use ostler_interface::pagination::newest_first;
 use ostler_interface::params::{Parameter, ParameterKind};
@@ -111,12 +112,14 @@ pub(super) async fn output(
     let mut arguments = query_string.check(OUTPUT)?;
     let (stdout, stderr) = (arguments.flag("with_stdout"), arguments.flag("with_stderr"));
     let info = state.engine.info(&caller, &id)?;
+    let conditions = conditions(&mut arguments)?;
+    check_cursor(&info, SINCE_PARAMETER, conditions.from)?;
     let base = LineQuery {
         unfinished: unfinished_mode(&info),
         max_lines: OUTPUT_LINES,
         max_bytes: OUTPUT_BYTES,
         count_omitted: false,
-        ..conditions(&mut arguments)?
+        ..conditions
     };
     let journal = state.engine.journal(&caller, &id)?;
     let encoding = encoding(&info);

@@ -21,6 +21,7 @@ use super::query::{CURSOR, QueryString, STREAM, cursor, stream_set};
 use super::response::RestResult;
 use super::state::RestState;
 use ostler_interface::convert::execution_body;
+use ostler_interface::cursor_argument::{CURSOR_PARAMETER, check_cursor};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
 
@@ -54,8 +55,11 @@ pub(super) async fn raw(
     query_string: QueryString,
 ) -> RestResult<Response> {
     let mut arguments = query_string.check(RAW)?;
-    let from = cursor(&mut arguments)?.unwrap_or(Cursor::START);
+    let cursor = cursor(&mut arguments)?;
     let streams = stream_set(&mut arguments)?;
+    let info = state.engine.info(&caller, &id)?;
+    check_cursor(&info, CURSOR_PARAMETER, cursor)?;
+    let from = cursor.unwrap_or(Cursor::START);
     let lossless = arguments.flag("lossless");
     let source = if arguments.flag("follow") {
         let follower = state.engine.follow(&caller, &id, from)?;

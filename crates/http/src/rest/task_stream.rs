@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use ostler_api::TaskEventBody;
-use ostler_interface::cursor_argument::parse_cursor;
+use ostler_interface::cursor_argument::{CURSOR_PARAMETER, check_cursor, parse_cursor};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::Parameter;
 use ostler_model::Cursor;
@@ -41,18 +41,21 @@ pub(super) async fn events(
     upgrade: UpgradeRequest,
 ) -> RestResult<Response> {
     let mut arguments = query_string.check(EVENTS)?;
-    let from = parse_cursor(&mut arguments)?.unwrap_or(Cursor::START);
+    let cursor = parse_cursor(&mut arguments)?;
+    let open = |source, from| -> RestResult<TaskEvents> {
+        check_cursor(&state.engine.info(&caller, &id)?, source, from)?;
+        let from = from.unwrap_or(Cursor::START);
+        TaskEvents::open(state.clone(), caller.clone(), &id, from)
+    };
     if upgrade.is_requested() {
-        let events = TaskEvents::open(state, caller, &id, from)?;
-        return send_task_events(upgrade, events);
+        return send_task_events(upgrade, open(CURSOR_PARAMETER, cursor)?);
     }
-    let from = match last_event(&headers)? {
+    let events = match last_event(&headers)? {
         // Tells the client not to connect again (HTML Standard, section 9.2.3).
         Some(LastEvent::End) => return Ok(StatusCode::NO_CONTENT.into_response()),
-        Some(LastEvent::At(cursor)) => cursor,
-        None => from,
+        Some(LastEvent::At(last)) => open("header 'Last-Event-ID'", Some(last))?,
+        None => open(CURSOR_PARAMETER, cursor)?,
     };
-    let events = TaskEvents::open(state, caller, &id, from)?;
     let body = HttpBody::from_stream(chunks(events));
     Ok((event_stream::HEADERS, body).into_response())
 }

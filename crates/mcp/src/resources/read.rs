@@ -22,6 +22,7 @@ use crate::reply::RESULT_KEY;
 use crate::screen::{self, render_screen};
 use crate::state::McpState;
 use ostler_interface::convert::execution_body;
+use ostler_interface::cursor_argument::{CURSOR_PARAMETER, check_cursor};
 use ostler_interface::error::ApiError;
 use ostler_interface::pagination::{ListPosition, PageLimits, json_chars};
 
@@ -131,6 +132,7 @@ async fn read_content(
         }
         ResourceTarget::Log(id, query) => {
             let info = engine.info(caller, &id)?;
+            check_cursor(&info, CURSOR_PARAMETER, query.cursor)?;
             let journal = engine.journal(caller, &id)?;
             let log = log::read_log(&journal, &info, query).await?;
             state.notifications().mark_notified(caller, &info);

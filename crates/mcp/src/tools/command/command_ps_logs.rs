@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ostler_engine::{ExecutionInfo, WaitFor};
 use ostler_journal::{GrepMode, Journal, LineQuery, Pattern, ReadError, StreamSet};
-use ostler_model::StreamName;
+use ostler_model::{Cursor, StreamName};
 use ostler_render::{
     ExcerptBudget, ExcerptInput, OutputRow, REPLY_CHARS, TimeOrCursor, TimestampPrefix, excerpt,
     parse_time_or_cursor,
@@ -20,6 +20,7 @@ use crate::reply::{ToolInterrupt, ToolReply};
 use crate::tool_call::ToolCall;
 use crate::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::wait;
+use ostler_interface::cursor_argument::{SINCE_PARAMETER, check_cursor};
 use ostler_interface::error::{ApiError, bad_pattern};
 use ostler_interface::output_reader::read_page;
 use ostler_interface::output_reader::{read_slice, unfinished_mode};
@@ -81,7 +82,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let zone = TimeZone::system();
     let mut query = parse_query(&mut arguments, &zone)?;
     let prefix = parse_prefix(&mut arguments, zone)?;
-    let info = wait_until_ended(call, &id, &arguments).await?;
+    let info = wait_until_ended(call, &id, query.from, &arguments).await?;
     call.mark_notified(&info);
     query.unfinished = unfinished_mode(&info);
     let journal = call.engine.journal(call.caller, &id)?;
@@ -205,9 +206,11 @@ fn parse_prefix(
 async fn wait_until_ended(
     call: ToolCall<'_>,
     id: &str,
+    from: Option<Cursor>,
     arguments: &Arguments,
 ) -> Result<ExecutionInfo, ToolInterrupt> {
     let info = call.info(id)?;
+    check_cursor(&info, SINCE_PARAMETER, from)?;
     match arguments.count("follow_seconds") {
         Some(follow_s) if follow_s > 0 && !info.state.is_finished() => {
             let follow = Duration::from_secs(follow_s);

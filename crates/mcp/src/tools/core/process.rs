@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ostler_engine::{ExecutionInfo, WaitEnd, WaitFor, WaitOutcome};
-use ostler_model::{Cursor, Io, StdinSource};
+use ostler_engine::{WaitEnd, WaitFor, WaitOutcome};
+use ostler_model::{Io, StdinSource};
 use serde_json::{Map, Value, json};
 
 use super::detail;
@@ -19,6 +19,7 @@ use crate::tools::params::wait_for::{self, IDLE, PATTERN, UNTIL, WAIT_LIMIT_MS};
 use crate::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::wait::{self, OnPrompt, WaitOptions};
 use crate::wait_many;
+use ostler_interface::cursor_argument::{CURSOR_PARAMETER, SINCE_PARAMETER, check_cursor};
 use ostler_interface::error::ApiError;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 
@@ -195,6 +196,11 @@ fn parse_selection(
     arguments: &mut Arguments,
 ) -> Result<(Vec<String>, OutputSelection), ApiError> {
     let ids = action::parse_ids(arguments)?;
+    let source = if arguments.given_names().any(|name| name == "since") {
+        SINCE_PARAMETER
+    } else {
+        CURSOR_PARAMETER
+    };
     let selection = OutputSelection::parse(arguments)?;
     if ids.len() > 1 && selection.query.from.is_some() {
         return Err(ApiError::value(
@@ -204,24 +210,9 @@ fn parse_selection(
     for id in &ids {
         let info = call.info(id);
         let info = info.map_err(|error| with_id(id, ApiError::from(error)))?;
-        check_cursor(&info, selection.query.from)?;
+        check_cursor(&info, source, selection.query.from)?;
     }
     Ok((ids, selection))
-}
-
-/// No answer about a process has a cursor beyond its output: such a cursor is that of another one.
-fn check_cursor(info: &ExecutionInfo, cursor: Option<Cursor>) -> Result<(), ApiError> {
-    // Where an unfinished line was shown finally, the cursor is one beyond it.
-    let end = info.output_end + 1;
-    match cursor.filter(|cursor| cursor.offset > end) {
-        None => Ok(()),
-        Some(cursor) => Err(ApiError::value(format!(
-            "parameter 'cursor' is \"{cursor}\", beyond the output of {}, which ends at {}; allowed: \
-             a cursor of an answer about this process, or none",
-            info.id.short(),
-            info.output_end
-        ))),
-    }
 }
 
 /// Every execution in the given order, those that `shows_output` with their output as long as

@@ -17,6 +17,7 @@ use crate::tools::listing::{self, WHOLE_ANSWER};
 use crate::tools::params::output_range::OutputSelection;
 use crate::tools::registry::ToolResult;
 use crate::wait::WaitOptions;
+use ostler_interface::cursor_argument::{CURSOR_PARAMETER, check_cursor};
 use ostler_interface::error::ApiError;
 use ostler_interface::pagination::service_position;
 use ostler_interface::params::Arguments;
@@ -70,6 +71,7 @@ pub(super) async fn service_logs(call: ToolCall<'_>, mut arguments: Arguments) -
     let service = find_service(call, &mut arguments)?;
     let info = require_execution(&service)?;
     let selection = OutputSelection::parse_lines(&mut arguments)?;
+    check_cursor(info, CURSOR_PARAMETER, selection.query.from)?;
     let current = WaitOutcome {
         cursor: info.cursor(),
         end: WaitEnd::Nothing,
