@@ -2,8 +2,11 @@
 
 import contextlib
 import json
+import socket
 import urllib.error
+import urllib.parse
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -230,3 +233,48 @@ def test_what_a_token_opened_ends_with_it(served, why):
         assert running["status"] == "running", running
         installation.cli("token", "revoke", "keeper", *([] if is_revoked else ["opener"]))
         other.ends_with("the token was revoked")
+
+
+#: States of a TCP socket in /proc/net/tcp.
+ESTABLISHED = "01"
+
+
+def server_socket(client):
+    """The daemon's end of a client's connection: its state and the bytes it could not send yet; none once it is gone."""
+    ours = f"0100007F:{client.getsockname()[1]:04X}"
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[2] == ours:
+            return fields[3], int(fields[4].split(":")[0], 16)
+    return None, 0
+
+
+@pytest.mark.parametrize("query", ["raw?follow=true", "raw"])
+def test_a_connection_whose_client_does_not_read_ends_with_its_token(served, query):
+    """Unread responses would keep all that the principal may have at once, although the token is gone."""
+    installation, http_daemon = served
+    revoked, kept = (made(installation, f"{name}-{len(query)}", "--principal", "ann") for name in ("revoked", "kept"))
+    body = {"command": {"argv": {"program": "sh", "args": ["-c", "yes 0123456789abcdef | head -c 32000000"]}}, "cwd": "/tmp"}
+    access = {"Authorization": f"Bearer {kept['token']}", "Content-Type": "application/json"}
+    address = urllib.parse.urlsplit(http_daemon.base)
+    with socket.create_connection((address.hostname, address.port)) as silent, contextlib.closing(http_daemon.connect()) as reader:
+        reader.request("POST", "/api/v1/executions", json.dumps(body), access)
+        execution = json.loads(reader.getresponse().read())["id"]
+        reader.request("POST", f"/api/v1/executions/{execution}/wait", json.dumps({"until": "exit"}), access)
+        assert json.loads(reader.getresponse().read())["why"] == "exit"
+        path = f"/api/v1/executions/{execution}/{query}"
+        silent.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: {address.netloc}\r\nAuthorization: Bearer {revoked['token']}\r\n\r\n".encode())
+        unsent = []
+
+        def is_stuck():
+            unsent.append(server_socket(silent)[1])
+            return unsent[-1] > 0 and len(unsent) > 4 and len(set(unsent[-4:])) == 1
+
+        until(is_stuck)
+        reader.request("GET", path, headers=access)
+        assert reader.getresponse().read(1000)
+        assert server_socket(silent)[0] == ESTABLISHED
+        installation.cli("token", "revoke", revoked["name"])
+        until(lambda: server_socket(silent)[0] != ESTABLISHED, 10, "the end of the connection")
+        assert server_socket(reader.sock)[0] == ESTABLISHED, "the response of another token goes on"

@@ -18,7 +18,7 @@ use crate::auth::{AuthenticatedClient, RequestCredentials};
 use crate::content_policy::with_policy;
 use crate::in_flight::InFlight;
 use crate::limits;
-use crate::listen::ConnectionPermit;
+use crate::listen::{ConnectionPermit, RequestToken};
 use crate::options::{HttpAccess, HttpOptions};
 use crate::origin_check::OriginCheck;
 use crate::rate_limit::RateLimiter;
@@ -131,15 +131,16 @@ async fn authenticate(
             .insert(permit.with_request(request.clone()));
     }
     remove_credentials(&mut parts.headers);
-    let response = match validity {
-        None => next.run(Request::from_parts(parts, body)).await,
-        Some(validity) => {
-            parts.extensions.insert(validity.clone());
-            let answer = next.run(Request::from_parts(parts, body));
-            while_valid(answer, validity).await
-        }
+    let Some(validity) = validity else {
+        let response = next.run(Request::from_parts(parts, body)).await;
+        return hold_until_sent(response, request);
     };
-    hold_until_sent(response, request)
+    let connection = parts.extensions.remove::<RequestToken>();
+    let connection = connection.map(|connection| connection.begin(validity.clone()));
+    parts.extensions.insert(validity.clone());
+    let answer = next.run(Request::from_parts(parts, body));
+    let response = while_valid(answer, validity).await;
+    hold_until_sent(response, (request, connection))
 }
 
 impl AuthLayer {

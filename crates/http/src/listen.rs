@@ -4,6 +4,7 @@
 mod accept_policy;
 mod acceptor;
 mod addresses;
+mod request_token;
 mod shortage;
 
 use std::any::Any;
@@ -36,6 +37,8 @@ use tracing::{debug, warn};
 pub use self::acceptor::{AcceptedSocket, Acceptor, ConnectionTerms, SingleRequestPermit};
 pub use self::addresses::CONNECTIONS_PER_ADDRESS;
 use self::addresses::{AddressCounts, AddressGuard, address_block};
+pub(crate) use self::request_token::RequestToken;
+use self::request_token::request_token;
 use self::shortage::SingleRequestOnly;
 
 /// Connections served at once; further ones wait in the kernel's accept queue.
@@ -330,10 +333,12 @@ async fn serve_http1(
     shutdown: CancellationToken,
 ) {
     let ConnectionContext {
-        extensions,
+        mut extensions,
         head_timeout,
         at_capacity,
     } = context;
+    let (request_token, connection_token) = request_token();
+    extensions.insert(request_token);
     let has_request = Arc::new(AtomicBool::new(false));
     let close_requested = until_room_is_needed(&has_request, at_capacity);
     let request_flag = Arc::clone(&has_request);
@@ -351,24 +356,34 @@ async fn serve_http1(
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
-    let result = tokio::select! {
-        result = connection.as_mut() => result,
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-        () = close_requested => {
-            connection.as_mut().graceful_shutdown();
-            let first_request = Duration::from_millis(FIRST_REQUEST_MS);
-            match timeout(first_request, connection.as_mut()).await {
-                Ok(result) => result,
-                Err(_) if has_request.load(Ordering::Relaxed) => connection.await,
-                Err(_) => return debug!("a connection asked nothing while others waited"),
+    let serving = async {
+        tokio::select! {
+            result = connection.as_mut() => result,
+            () = shutdown.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+            () = close_requested => {
+                connection.as_mut().graceful_shutdown();
+                let first_request = Duration::from_millis(FIRST_REQUEST_MS);
+                match timeout(first_request, connection.as_mut()).await {
+                    Ok(result) => result,
+                    Err(_) if has_request.load(Ordering::Relaxed) => connection.await,
+                    Err(_) => {
+                        debug!("a connection asked nothing while others waited");
+                        Ok(())
+                    }
+                }
             }
         }
     };
-    if let Err(error) = result {
-        debug!(%error, "connection broke off");
+    tokio::select! {
+        result = serving => if let Err(error) = result {
+            debug!(%error, "connection broke off");
+        },
+        end = connection_token.outlasted() => {
+            debug!(reason = end.as_str(), "a response was not read, and its connection ends");
+        }
     }
 }
 
