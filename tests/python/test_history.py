@@ -206,8 +206,18 @@ def test_commands_go_on_while_the_database_is_locked(installation):
         locked = page(installation)
         assert [row["id"] for row in locked["executions"]] == [first] and locked["behind"] > 0
         assert "locked" in locked["behind_reason"], locked
+        # What is not there yet is not said to be unknown.
+        with pytest.raises(ProblemError) as early:
+            installation.rest("GET", f"/api/v1/history/{second}")
+        assert early.value.status == 503 and early.value.problem["retryable"], early.value
+        assert "lacks" in early.value.problem["message"] and "locked" in early.value.problem["message"], early.value
+        assert b"ask again later" in installation.cli("history", "show", second, check=False).stderr
         holder.execute("ROLLBACK")
     until(lambda: ids(installation) == [second, first], 30, "the history")
+    assert installation.rest("GET", f"/api/v1/history/{second}")["id"] == second
+    with pytest.raises(ProblemError) as unknown:
+        installation.rest("GET", "/api/v1/history/zzzzzzzz")
+    assert unknown.value.status == 404 and not unknown.value.problem["retryable"], unknown.value
 
 
 @pytest.mark.small_disk

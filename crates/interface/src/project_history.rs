@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ostler_model::{Caller, ErrorCode, ProjectSet};
+use ostler_model::{Caller, ProjectSet};
 use ostler_store::{HistoryPage, HistoryQuery, HistoryRow, RunStatistics};
 
 use crate::error::ApiError;
@@ -50,8 +50,7 @@ pub async fn find(
     if caller.can_access(&answer.value.0.owner) {
         return Ok(answer);
     }
-    let message = format!("no execution '{id}' is in the history");
-    Err(ApiError::new(ErrorCode::ProcessNotFound, message))
+    Err(answer.freshness.missing(id))
 }
 
 /// The query for one project: what was passed to it is visible in every session.

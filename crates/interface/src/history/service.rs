@@ -76,6 +76,25 @@ pub struct HistoryFreshness {
     pub error: Option<String>,
 }
 
+impl HistoryFreshness {
+    /// The error where the history has no execution with this id: one that is not complete may have
+    /// it later.
+    #[must_use]
+    pub fn missing(&self, id: &str) -> ApiError {
+        let message = format!("no execution '{id}' is in the history");
+        if self.behind == 0 && self.error.is_none() {
+            return ApiError::new(ErrorCode::ProcessNotFound, message);
+        }
+        let reason = self.error.as_ref();
+        let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+        let message = format!(
+            "{message} so far, which lacks {} entries of the ledger{reason}",
+            self.behind
+        );
+        ApiError::new(ErrorCode::Initialization, message).with_hint("ask again later")
+    }
+}
+
 impl History {
     /// The history of `engine` in `store`. Somebody has to run [`keep_updated`](Self::keep_updated).
     #[must_use]
@@ -99,7 +118,8 @@ impl History {
     /// One execution by its id, and how its command usually ends.
     ///
     /// # Errors
-    /// When the caller sees no such execution, or the database cannot be read.
+    /// When the caller sees no such execution, or the database cannot be read. Where the history is
+    /// not complete, the error says so and is worth another try.
     pub async fn find(
         &self,
         caller: &Caller,
@@ -120,10 +140,7 @@ impl History {
             })
             .await?;
         let HistoryAnswer { value, freshness } = answer;
-        let value = value.ok_or_else(|| {
-            let message = format!("no execution '{id}' is in the history");
-            ApiError::new(ErrorCode::ProcessNotFound, message)
-        })?;
+        let value = value.ok_or_else(|| freshness.missing(id))?;
         Ok(HistoryAnswer { value, freshness })
     }
 
@@ -162,7 +179,10 @@ impl History {
     async fn reset(&self) -> Result<(), ApiError> {
         let store = Arc::clone(&self.store);
         let reset = blocking(move || store.reset()).await?;
-        reset.map_err(api_error)
+        reset.map_err(api_error)?;
+        // The next step says so too, but a read may come before it.
+        self.progress.send_modify(|progress| progress.folded = 0);
+        Ok(())
     }
 
     /// Answers from the history; where it is damaged, from one that is made anew.
