@@ -111,15 +111,16 @@ impl LedgerReader {
             None => None,
         };
         let recorded_heads = recorded.iter().flat_map(|it| &it.valid);
-        let mut covered_hashes: HashMap<u64, Option<String>> =
+        let hashes: HashMap<u64, Option<String>> =
             recorded_heads.map(|head| (head.count, None)).collect();
-        let mut oldest = None;
-        let chain = self.walk(|position| {
-            oldest = oldest.or(position.at);
-            if let Some(hash) = covered_hashes.get_mut(&position.count) {
-                *hash = Some(position.hash.to_owned());
-            }
-        })?;
+        let start = || (hashes.clone(), None);
+        let (chain, (covered_hashes, oldest)) =
+            self.walk(start, |(hashes, oldest), position| {
+                *oldest = oldest.or(position.at);
+                if let Some(hash) = hashes.get_mut(&position.count) {
+                    *hash = Some(position.hash.to_owned());
+                }
+            })?;
         let mut report = AuditReport {
             first: chain.verified.first,
             oldest,

@@ -1,6 +1,7 @@
 //! Reading and verification of the ledger.
 
 use std::collections::VecDeque;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,11 +10,13 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::entry::{LedgerCursor, LedgerRecord};
-use super::hash_chain::{self, SegmentPosition};
+use super::hash_chain::{self, LedgerSegment, SegmentPosition};
 use crate::error::ReadError;
 
 /// The most positions at which reads ended that are kept.
 const POSITIONS_MAX: usize = 64;
+/// How often the chain is followed at most: each time, segments had expired meanwhile.
+const WALKS_MAX: usize = 8;
 
 /// Reads the ledger; needs no lock. A read that begins where an earlier one of the same reader, or
 /// of a clone, ended parses new entries only.
@@ -150,18 +153,33 @@ impl LedgerReader {
     /// # Errors
     /// When an entry was modified, removed or inserted, or the files cannot be read.
     pub fn verify(&self) -> Result<VerifiedChain, VerifyError> {
-        let chain = self.walk(|_| {})?;
+        let (chain, ()) = self.walk(|| (), |(), _| {})?;
         match chain.broken {
             Some((seq, file)) => Err(VerifyError::Broken { seq, file }),
             None => Ok(chain.verified),
         }
     }
 
-    /// Follows the chain from the first segment kept, and visits each of its positions.
-    pub(super) fn walk(
+    /// Follows the chain from the first segment kept. `visit` folds its positions into the state
+    /// that `start` makes; where segments expire meanwhile, both begin anew.
+    pub(super) fn walk<S>(
         &self,
-        mut visit: impl FnMut(ChainPosition<'_>),
-    ) -> Result<Chain, ReadError> {
+        start: impl Fn() -> S,
+        mut visit: impl FnMut(&mut S, ChainPosition<'_>),
+    ) -> Result<(Chain, S), ReadError> {
+        let mut missing = None;
+        for _ in 0..WALKS_MAX {
+            let mut state = start();
+            match self.walk_once(|position| visit(&mut state, position))? {
+                Walk::Chain(chain) => return Ok((chain, state)),
+                Walk::Expired(path) => missing = Some(path),
+            }
+        }
+        let file = missing.unwrap_or_default().display().to_string();
+        Err(ReadError::io("read", file, io::ErrorKind::NotFound))
+    }
+
+    fn walk_once(&self, mut visit: impl FnMut(ChainPosition<'_>)) -> Result<Walk, ReadError> {
         let mut verified: Option<VerifiedChain> = None;
         let mut broken = None;
         let segments = hash_chain::list_segments(&self.dir)?;
@@ -170,6 +188,9 @@ impl LedgerReader {
             let break_at = |seq| Some((seq, hash_chain::file_name(*number)));
             let end = verified.as_ref().map_or(0, |verified| verified.end.0);
             let Some(segment) = hash_chain::read_segment(*number, path)? else {
+                if self.has_expired(*number)? {
+                    return Ok(Walk::Expired(path.clone()));
+                }
                 if index + 1 < segments.len() {
                     broken = break_at(end);
                 }
@@ -183,19 +204,12 @@ impl LedgerReader {
                 break;
             }
             if verified.is_none() {
-                visit(ChainPosition {
-                    count: segment.header.first,
-                    hash: &segment.header.prev,
-                    at: None,
-                });
+                visit(ChainPosition::before(&segment));
             }
-            for record in &segment.records {
-                visit(ChainPosition {
-                    count: record.seq + 1,
-                    hash: &record.hash,
-                    at: Some(record.entry.at),
-                });
-            }
+            segment
+                .records
+                .iter()
+                .for_each(|record| visit(ChainPosition::after(record)));
             expected_number = Some(number + 1);
             let is_complete = segment.is_complete;
             verified = Some(VerifiedChain {
@@ -208,23 +222,36 @@ impl LedgerReader {
                 break;
             }
         }
-        let empty = || {
-            visit(ChainPosition {
-                count: 0,
-                hash: hash_chain::GENESIS,
-                at: None,
-            });
-            VerifiedChain {
-                first: 0,
-                end: LedgerCursor(0),
-                hash: hash_chain::GENESIS.to_owned(),
-            }
-        };
-        Ok(Chain {
-            verified: verified.unwrap_or_else(empty),
-            broken,
-        })
+        let verified = verified.unwrap_or_else(|| {
+            visit(ChainPosition::GENESIS);
+            VerifiedChain::empty()
+        });
+        Ok(Walk::Chain(Chain { verified, broken }))
     }
+
+    /// Whether all segments up to this one have been removed, as expiry does.
+    fn has_expired(&self, number: u64) -> Result<bool, ReadError> {
+        let segments = hash_chain::list_segments(&self.dir)?;
+        Ok(segments.first().is_some_and(|(oldest, _)| *oldest > number))
+    }
+}
+
+impl VerifiedChain {
+    fn empty() -> Self {
+        Self {
+            first: 0,
+            end: LedgerCursor(0),
+            hash: hash_chain::GENESIS.to_owned(),
+        }
+    }
+}
+
+/// The result of following the chain once.
+enum Walk {
+    /// To its end, or to where it breaks.
+    Chain(Chain),
+    /// This segment expired before it was read.
+    Expired(PathBuf),
 }
 
 /// One position in the chain.
@@ -236,6 +263,30 @@ pub(super) struct ChainPosition<'a> {
     pub(super) hash: &'a str,
     /// When that was made; none before the first entry kept.
     pub(super) at: Option<Timestamp>,
+}
+
+impl<'a> ChainPosition<'a> {
+    const GENESIS: Self = Self {
+        count: 0,
+        hash: hash_chain::GENESIS,
+        at: None,
+    };
+
+    fn before(segment: &'a LedgerSegment) -> Self {
+        Self {
+            count: segment.header.first,
+            hash: &segment.header.prev,
+            at: None,
+        }
+    }
+
+    fn after(record: &'a LedgerRecord) -> Self {
+        Self {
+            count: record.seq + 1,
+            hash: &record.hash,
+            at: Some(record.entry.at),
+        }
+    }
 }
 
 /// The chain, as far as its entries fit.

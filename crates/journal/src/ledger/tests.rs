@@ -135,6 +135,31 @@ fn expiry_keeps_a_verifiable_chain() {
 }
 
 #[test]
+fn what_expires_while_it_is_verified_is_no_break() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path(), &[0, DAY_S, 2 * DAY_S, 100 * DAY_S]);
+    let mut ledger = Ledger::open(dir.path()).unwrap();
+    let reader = LedgerReader::open(dir.path());
+    let now = Timestamp::from_second(91 * DAY_S + 1).unwrap();
+    let keep = Duration::from_secs(LEDGER_KEEP_DAYS * 24 * 60 * 60);
+    let visit = |visited: &mut Vec<u64>, position: reader::ChainPosition<'_>| {
+        ledger.expire(now, keep).unwrap();
+        visited.push(position.count);
+    };
+    let (chain, visited) = reader.walk(Vec::new, visit).unwrap();
+    assert_eq!((chain.broken, chain.verified.first), (None, 2));
+    assert_eq!(visited, [2, 3, 4]);
+    // Expiry keeps no older segment.
+    filled(dir.path().join("other").as_path(), &[0, DAY_S, 2 * DAY_S]);
+    let reader = LedgerReader::open(&dir.path().join("other"));
+    let visit = |(): &mut (), _: reader::ChainPosition<'_>| {
+        drop(std::fs::remove_file(dir.path().join("other/1.seg")));
+    };
+    let (chain, ()) = reader.walk(|| (), visit).unwrap();
+    assert_eq!(chain.broken, Some((1, "1.seg".to_owned())));
+}
+
+#[test]
 fn a_read_continues_where_one_ended() {
     let dir = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::open(dir.path()).unwrap();
