@@ -107,7 +107,7 @@ impl ExclusiveState {
         make_directory(&state.join(LEDGER))?;
         let mut ledger =
             Ledger::open(&state.join(LEDGER)).map_err(|error| Error::Ledger(error.to_string()))?;
-        if let Err(error) = ledger.expire(Timestamp::now(), settings.ledger_retention) {
+        if let Err(error) = ledger.keep_for(settings.ledger_retention, Timestamp::now()) {
             tracing::warn!(%error, "old ledger entries cannot be removed");
         }
         if let Some(key) = &settings.audit_key_file

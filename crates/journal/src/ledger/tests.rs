@@ -160,6 +160,20 @@ fn what_expires_while_it_is_verified_is_no_break() {
 }
 
 #[test]
+fn entries_expire_when_a_segment_begins() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut ledger = Ledger::open(dir.path()).unwrap();
+    let at = |at| Timestamp::from_second(at).unwrap();
+    let two_days = Duration::from_secs(2 * 24 * 60 * 60);
+    ledger.keep_for(two_days, at(0)).unwrap();
+    for day in 0..10 {
+        ledger.append(&entry(day * DAY_S)).unwrap();
+    }
+    let verified = ledger.reader().verify().unwrap();
+    assert_eq!((verified.first, verified.end), (7, LedgerCursor(10)));
+}
+
+#[test]
 fn a_read_continues_where_one_ended() {
     let dir = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::open(dir.path()).unwrap();

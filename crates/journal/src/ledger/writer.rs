@@ -40,6 +40,8 @@ pub struct Ledger {
     last_hash: String,
     /// Where heads are recorded.
     heads: Option<HeadWriter>,
+    /// How long entries are kept; none keeps them for ever.
+    keep: Option<Duration>,
     /// The readers of this ledger share what they know of its files.
     reader: LedgerReader,
 }
@@ -77,6 +79,7 @@ impl Ledger {
             end: 0,
             last_hash: GENESIS.to_owned(),
             heads: None,
+            keep: None,
             reader: LedgerReader::open(dir),
         };
         ledger.recover()?;
@@ -98,6 +101,10 @@ impl Ledger {
             let next = self.begin_segment()?;
             if let Some(full) = self.current.replace(next) {
                 full.release_reserved();
+            }
+            if let Some(keep) = self.keep {
+                // What cannot be removed is tried again with the next segment.
+                let _kept = self.expire(entry.at, keep);
             }
         }
         if let Some(current) = &mut self.current {
@@ -153,6 +160,15 @@ impl Ledger {
     #[must_use]
     pub fn reader(&self) -> LedgerReader {
         self.reader.clone()
+    }
+
+    /// Keeps entries for this long: removes older ones now, and whenever a segment begins.
+    ///
+    /// # Errors
+    /// As [`Self::expire`]; later ones are removed nevertheless.
+    pub fn keep_for(&mut self, keep: Duration, now: Timestamp) -> Result<u64, WriteError> {
+        self.keep = Some(keep);
+        self.expire(now, keep)
     }
 
     /// Removes whole segments whose newest entry is older than `keep` at `now`, never the newest
