@@ -15,8 +15,8 @@ impl WebhookCounts {
         self.delivered.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_failed(&self) {
-        self.failed.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn count_failed(&self, count: u64) {
+        self.failed.fetch_add(count, Ordering::Relaxed);
     }
 
     pub(super) fn count_dropped(&self, count: u64) {
