@@ -163,14 +163,14 @@ def test_a_client_that_reads_no_more_is_served_no_more(installation, running):
             execute(2, f"echo running >> {marks}; exec sleep 300")
             until(marks.exists, 20, "the command that runs on")
         child.stdout.close()
+        # Nothing of it is begun where another message failed to be written before.
         execute(3, f"echo first >> {marks}")
-        until(lambda: marks.exists() and "first" in marks.read_text(), 20, "the first command")
-        assert child.wait(20) is not None
+        assert child.wait(40) is not None
         with pytest.raises(BrokenPipeError):
             execute(4, f"echo second >> {marks}")
         running = installation.json("ps")
         assert not running, "what nobody knows the id of has ended"
-        assert "second" not in marks.read_text()
+        assert not marks.exists() or "second" not in marks.read_text()
     finally:
         child.kill()
         child.wait()

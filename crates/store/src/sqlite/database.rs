@@ -131,21 +131,13 @@ impl HistoryDatabase for SqliteDatabase {
         })
     }
 
-    /// Deletes the file.
+    /// Makes the tables anew; where that is not possible, deletes the file. A file is not deleted
+    /// without need: searches that are under way have it open.
     fn reset(&self) -> Result<(), StoreError> {
-        let mut writer = self.writer.lock();
-        *writer = None;
-        self.readers.lock().clear();
-        for path in self.files() {
-            match std::fs::remove_file(path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(error.into());
-                }
-                Ok(()) | Err(_) => {}
-            }
+        match self.write(schema::recreate) {
+            Ok(()) => Ok(()),
+            Err(_) => self.delete_files(),
         }
-        self.resets.fetch_add(1, Ordering::Release);
-        Ok(())
     }
 
     /// Each statement ends by itself after a few seconds.
@@ -171,6 +163,22 @@ impl SqliteDatabase {
             PathBuf::from(name)
         };
         [self.path.clone(), beside("-wal"), beside("-shm")]
+    }
+
+    fn delete_files(&self) -> Result<(), StoreError> {
+        let mut writer = self.writer.lock();
+        *writer = None;
+        self.readers.lock().clear();
+        for path in self.files() {
+            match std::fs::remove_file(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error.into());
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        self.resets.fetch_add(1, Ordering::Release);
+        Ok(())
     }
 
     fn resets(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 
 use crate::error::StoreError;
 
@@ -86,7 +86,7 @@ pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), St
     let version = |connection: &Connection| {
         connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
     };
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    let known = known_version();
     if version(connection)? == known {
         return Ok(());
     }
@@ -104,10 +104,42 @@ pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), St
     }
     let done = usize::try_from(found)
         .map_err(|_| StoreError::Damaged(format!("it has the schema version {found}")))?;
+    migrate_from(&transaction, done)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Runs the steps after this many.
+fn migrate_from(transaction: &Transaction<'_>, done: usize) -> Result<(), StoreError> {
     for step in &MIGRATIONS[done..] {
         transaction.execute_batch(step)?;
     }
-    transaction.pragma_update(None, "user_version", known)?;
+    transaction.pragma_update(None, "user_version", known_version())?;
+    Ok(())
+}
+
+fn known_version() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
+
+/// Makes all tables anew, without rows, whatever tables there are. Readers see the old ones until
+/// it is done.
+pub(super) fn recreate(connection: &mut Connection) -> Result<(), StoreError> {
+    // What belongs to a virtual table goes with it; triggers and indexes go with their tables.
+    const TABLES: &str = "SELECT name FROM sqlite_schema WHERE type = 'table' \
+         AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'";
+    let transaction =
+        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let names: Vec<String> = {
+        let mut statement = transaction.prepare(TABLES)?;
+        let names = statement.query_map((), |row| row.get(0))?;
+        names.collect::<Result<_, _>>()?
+    };
+    for name in names {
+        let name = name.replace('"', "\"\"");
+        transaction.execute_batch(&format!("DROP TABLE IF EXISTS \"{name}\""))?;
+    }
+    migrate_from(&transaction, 0)?;
     transaction.commit()?;
     Ok(())
 }
