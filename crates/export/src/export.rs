@@ -10,7 +10,7 @@ use crate::asciicast::{CastSink, CastVersion};
 use crate::avro::AvroSink;
 use crate::entry::{EntrySink, ExportEntry, ExportSubject};
 use crate::error::ExportError;
-use crate::extent::{ExportExtent, WithoutNewGaps};
+use crate::extent::{ExportExtent, GapCheckSink};
 use crate::format::Format;
 use crate::jsonl::JsonlSink;
 use crate::merge::EntryMerge;
@@ -77,7 +77,7 @@ fn write_cast(
     extent: &ExportExtent,
     version: CastVersion,
 ) -> Result<(), ExportError> {
-    let mut sink = WithoutNewGaps {
+    let mut sink = GapCheckSink {
         sink: CastSink::begin(out, subject, version)?,
         extent,
     };

@@ -22,12 +22,12 @@ impl ExportExtent {
         })
     }
 
-    /// An error where an export stops at `offset`, before the end.
+    /// Checks that an export that stops at `offset` has reached the end.
     pub(crate) fn check_reached(&self, offset: u64) -> Result<(), ExportError> {
         check_empty(offset, self.end)
     }
 
-    /// An error where a gap is more than what was missing, or came after the end.
+    /// Checks that a gap consists of what was missing and of what came after the end.
     pub(crate) fn check_gap(&self, gap: Gap) -> Result<(), ExportError> {
         let mut from = gap.from;
         for missing in &self.missing {
@@ -39,6 +39,7 @@ impl ExportExtent {
     }
 }
 
+/// Checks that nothing is missing from `from` to `to`.
 fn check_empty(from: u64, to: u64) -> Result<(), ExportError> {
     match from < to {
         true => Err(ExportError::Incomplete { from, to }),
@@ -46,13 +47,13 @@ fn check_empty(from: u64, to: u64) -> Result<(), ExportError> {
     }
 }
 
-/// A sink of a format that does not express gaps: those that were not there at first are errors.
-pub(crate) struct WithoutNewGaps<'a, S> {
+/// Checks the gaps of a format that does not express them, and passes the entries on.
+pub(crate) struct GapCheckSink<'a, S> {
     pub(crate) sink: S,
     pub(crate) extent: &'a ExportExtent,
 }
 
-impl<S: EntrySink> EntrySink for WithoutNewGaps<'_, S> {
+impl<S: EntrySink> EntrySink for GapCheckSink<'_, S> {
     fn entry(&mut self, entry: &ExportEntry<'_>) -> Result<(), ExportError> {
         if let ExportEntry::Gap(gap) = entry {
             self.extent.check_gap(*gap)?;

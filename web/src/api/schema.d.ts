@@ -193,7 +193,7 @@ export interface paths {
         };
         /**
          * Verifies the audit log: what `ostler audit verify --json` prints
-         * @description The whole log is read, so there is one verification at a time.
+         * @description The whole log is read, so there is one verification at a time. For the daemon's user.
          */
         get: operations["audit.verify"];
         put?: never;
@@ -916,7 +916,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Makes the history anew from the ledger */
+        /**
+         * Makes the history anew from the ledger
+         * @description For the daemon's user.
+         */
         post: operations["history.rebuild"];
         delete?: never;
         options?: never;

@@ -12,8 +12,8 @@ use super::table::{
 };
 use super::tests::{InteractionFixture, ask, caller, interaction_error};
 use super::{
-    CancelReason, InteractionBound, InteractionError, InteractionOutcome, InteractionState,
-    Question, QuestionKind,
+    CancelReason, Interaction, InteractionBound, InteractionError, InteractionOutcome,
+    InteractionState, Question, QuestionKind,
 };
 use crate::{Error, StartRequest, WaitEnd, WaitFor};
 
@@ -102,16 +102,24 @@ async fn at_below_and_above_the_limit_of_open_ones() {
     assert_eq!(newest.as_deref(), Some("i34"));
 }
 
+/// Opens a question of this source, of a session of a principal.
+fn open_as(
+    fixture: &InteractionFixture,
+    session: usize,
+    principal: u32,
+    source: QuestionSource,
+) -> Result<Interaction, Error> {
+    let mut who = caller(&format!("s{session}"));
+    who.owner.principal = Principal::unix(principal);
+    let mut question = ask(None);
+    question.source = source;
+    fixture.engine.open_interaction(&who, question)
+}
+
 #[tokio::test(start_paused = true)]
 async fn clients_leave_room_for_approvals_and_other_principals() {
     let fixture = InteractionFixture::new().await;
-    let open = |session: usize, principal: u32, source| {
-        let mut who = caller(&format!("s{session}"));
-        who.owner.principal = Principal::unix(principal);
-        let mut question = ask(None);
-        question.source = source;
-        fixture.engine.open_interaction(&who, question)
-    };
+    let open = |session, principal, source| open_as(&fixture, session, principal, source);
     for at in 0..MAX_OPEN_OF_CLIENTS {
         open(at / MAX_OPEN, 0, QuestionSource::Api).expect("room");
     }
@@ -129,13 +137,7 @@ async fn clients_leave_room_for_approvals_and_other_principals() {
 #[tokio::test(start_paused = true)]
 async fn one_principal_leaves_room_for_the_others() {
     let fixture = InteractionFixture::new().await;
-    let open = |session: usize, principal: u32, source| {
-        let mut who = caller(&format!("s{session}"));
-        who.owner.principal = Principal::unix(principal);
-        let mut question = ask(None);
-        question.source = source;
-        fixture.engine.open_interaction(&who, question)
-    };
+    let open = |session, principal, source| open_as(&fixture, session, principal, source);
     let bound = InteractionBound::Principal;
     for (source, limit) in [
         (QuestionSource::Command, MAX_OPEN_OF_COMMANDS_OF_PRINCIPAL),

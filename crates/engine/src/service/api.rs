@@ -11,7 +11,6 @@ use super::lookup::is_same_service;
 use super::manager::ServiceManager;
 use super::manifest::Manifest;
 use super::starter::{ResolvedService, ServiceStarter};
-use super::stop_service::has_own_network;
 use super::workspace::{ServiceScope, WorkspaceContext};
 use super::{
     Diagnosis, EnsureResult, ServiceDefinition, ServiceError, ServiceInfo, ServiceRequest,
@@ -427,7 +426,7 @@ impl ServiceManager {
         if info
             .execution
             .as_ref()
-            .is_some_and(|it| has_own_network(&it.spec))
+            .is_some_and(|it| ports::has_own_network(&it.spec))
         {
             return Vec::new();
         }

@@ -108,13 +108,7 @@ impl DefinitionStore {
                 "it is defined for {} already: forget that definition first, or choose another name",
                 other.cwd.as_path().display()
             );
-            let (what, given) = ("service name", name);
-            return Err(ServiceError::Value {
-                what,
-                given,
-                problem,
-            }
-            .into());
+            return Err(value_error("service name", name, problem));
         }
         let project = match place {
             Some(place) => next.remove(place).project,
@@ -123,13 +117,7 @@ impl DefinitionStore {
         };
         if next.len() >= DEFINITIONS {
             let problem = format!("{DEFINITIONS} services are defined already; forget some");
-            let (what, given) = ("definition", name);
-            return Err(ServiceError::Value {
-                what,
-                given,
-                problem,
-            }
-            .into());
+            return Err(value_error("definition", name, problem));
         }
         next.push(StoredDefinition {
             principal: caller.owner.principal.clone(),
@@ -188,6 +176,15 @@ fn read(path: &Path, bytes: &[u8]) -> Result<Vec<StoredDefinition>, Error> {
             Ok(Vec::new())
         }
     }
+}
+
+fn value_error(what: &'static str, given: String, problem: String) -> Error {
+    ServiceError::Value {
+        what,
+        given,
+        problem,
+    }
+    .into()
 }
 
 fn storage_error(action: &'static str, path: &Path, source: std::io::Error) -> Error {

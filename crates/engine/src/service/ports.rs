@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use ostler_model::{Caller, IsolationLevel, NetworkAccess, PortHolder};
+use ostler_model::{Caller, IsolationLevel, NetworkAccess, PortHolder, Spec};
 
 use super::ServiceError;
 use super::build_request::AssignedPort;
@@ -63,6 +63,12 @@ fn shares_host_ports(core: &EngineInner, request: &StartRequest) -> Result<bool,
         IsolationLevel::High => *network == NetworkAccess::Full,
         IsolationLevel::Container => false,
     })
+}
+
+/// Whether an execution has a network of its own.
+pub(crate) fn has_own_network(spec: &Spec) -> bool {
+    let sandbox = spec.policy.confinement.as_ref();
+    sandbox.is_some_and(ostler_model::SandboxSpec::has_own_network)
 }
 
 /// A free port: the search begins at a number derived from the name and directory, so that a

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_model::{ExecutionId, PortHolder, Spec, StopReason};
+use ostler_model::{ExecutionId, PortHolder, StopReason};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::ServiceStopped;
@@ -102,7 +102,7 @@ impl ServiceStarter<'_> {
 /// The host's ports that a service listens on, or was assigned.
 pub(crate) fn ports_of(entry: &ExecutionHandle) -> Vec<u16> {
     let live = entry.live.borrow();
-    if live.state.is_finished() || has_own_network(&entry.spec) {
+    if live.state.is_finished() || ports::has_own_network(&entry.spec) {
         return Vec::new();
     }
     let listening = live.state.ports.iter().map(|port| port.address.port());
@@ -110,12 +110,6 @@ pub(crate) fn ports_of(entry: &ExecutionHandle) -> Vec<u16> {
     ports.sort_unstable();
     ports.dedup();
     ports
-}
-
-/// Whether it has a network of its own.
-pub(crate) fn has_own_network(spec: &Spec) -> bool {
-    let sandbox = spec.policy.confinement.as_ref();
-    sandbox.is_some_and(ostler_model::SandboxSpec::has_own_network)
 }
 
 /// Waits until nobody listens on these ports, at most this many milliseconds; returns the remaining

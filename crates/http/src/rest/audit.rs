@@ -98,7 +98,7 @@ fn entry_body(record: LedgerRecord) -> AuditEntryBody {
 }
 
 /// `GET /api/v1/audit/verify`: verifies the audit log: what `ostler audit verify --json` prints.
-/// The whole log is read, so there is one verification at a time.
+/// The whole log is read, so there is one verification at a time. For the daemon's user.
 pub(super) async fn verify(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

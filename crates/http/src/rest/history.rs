@@ -113,7 +113,7 @@ pub(super) async fn show(
     }))
 }
 
-/// `POST /api/v1/history/rebuild`: makes the history anew from the ledger.
+/// `POST /api/v1/history/rebuild`: makes the history anew from the ledger. For the daemon's user.
 pub(super) async fn rebuild(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
