@@ -276,6 +276,61 @@ def test_a_change_is_found_over_rest_too(recorded):
     assert [finding["kind"] for finding in report["findings"]] == ["broken"] and report == verify(installation)[1], report
 
 
+def test_entries_around_a_damaged_one_are_read_and_it_is_reported(installation):
+    """The newest segment is damaged under a running daemon; streams and pages go on after the damage."""
+    for code in range(3):
+        installation.cli("run", "--", "sh", "-c", f"exit {code}", check=False)
+    everything = until(lambda: len(found := entries(installation)["entries"]) >= 9 and found, 10, "the entries")
+    damaged = everything[4]
+    segment = installation.state / "ledger" / "0.seg"
+    # In place: the daemon appends to this file.
+    with segment.open("r+b") as file:
+        file.seek(segment.read_bytes().index(damaged["hash"].encode()) + 70)
+        file.write(b"#")
+    # Of those who began to read before it, and of a reader who begins after it, each continues.
+    rest = [entry for entry in everything if entry is not damaged]
+    report = [{"first": damaged["seq"], "last": damaged["seq"]}]
+    # Daemons keep where reads ended, not what they read.
+    page = entries(installation)
+    assert page["entries"] == rest and page["damaged"] == report, page
+    for limit in (1, 3, 1000):
+        found, reported, page = [], [], {"next": 0, "more": True}
+        while page["more"]:
+            page = entries(installation, f"?limit={limit}&from={page['next']}")
+            found, reported = found + page["entries"], reported + page.get("damaged", [])
+        assert (found, reported) == (rest, report), limit
+        found, reported, page = [], [], {"next": 2**53 - 1, "more": True}
+        while page["more"]:
+            page = entries(installation, f"?limit={limit}&before={page['next']}")
+            found, reported = found + page["entries"], reported + page.get("damaged", [])
+        assert (found, reported) == (rest[::-1], report), limit
+    events = installation.rest("GET", "/api/v1/events?cursor=0")
+    assert events["damaged"] == report and [it["cursor"] - 1 for it in events["events"]] == [it["seq"] for it in rest]
+    shown = installation.cli("events", "--no-follow", "--json")
+    assert len(shown.stdout.splitlines()) == len(rest)
+    assert f"entry {damaged['seq']} of the audit log cannot be read" in shown.stderr.decode()
+
+
+def test_a_follower_goes_on_after_a_damaged_last_entry(installation):
+    installation.cli("run", "--", "true")
+    before = until(lambda: len(found := entries(installation)["entries"]) >= 3 and found, 10, "the entries")
+    cursor = before[-1]["seq"]
+    segment = installation.state / "ledger" / "0.seg"
+    with segment.open("r+b") as file:
+        file.seek(segment.read_bytes().index(before[-1]["hash"].encode()) + 70)
+        file.write(b"#")
+    page = installation.rest("GET", f"/api/v1/events?cursor={cursor}")
+    assert (page["events"], page["next"]) == ([], cursor + 1) and page["damaged"] == [{"first": cursor, "last": cursor}], page
+    installation.cli("run", "--", "true")
+    page = installation.rest("GET", f"/api/v1/events?cursor={cursor + 1}&wait_ms=10000")
+    assert page["events"][0]["event"] == "created" and "damaged" not in page, page
+    # Under the next daemon numbers go on, and none is given twice.
+    installation.shut_down()
+    installation.cli("run", "--", "true")
+    seqs = [entry["seq"] for entry in entries(installation, "?limit=1000")["entries"]]
+    assert seqs == sorted(set(range(seqs[-1] + 1)) - {cursor}), seqs
+
+
 def test_the_version_is_that_of_the_binary(installation):
     installation.cli("ps")
     assert installation.rest("GET", "/api/v1/version") == {"version": installation.cli("--version").stdout.split()[-1].decode()}

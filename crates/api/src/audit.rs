@@ -63,11 +63,24 @@ mod entry_event {
     }
 }
 
+/// Entries that cannot be read, because their lines in the audit log were changed, removed or
+/// damaged; `ostler audit verify` names the first one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DamagedEntriesBody {
+    /// The number of the first one.
+    pub first: u64,
+    /// The number of the last one.
+    pub last: u64,
+}
+
 /// Entries that the caller sees: oldest first; with `before`, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuditPageBody {
     /// The entries of this page; there may be none although there is more.
     pub entries: Vec<AuditEntryBody>,
+    /// Entries, of any caller, that are left out because the log is damaged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedEntriesBody>,
     /// The `from`, or the `before`, to continue with.
     pub next: u64,
     /// Whether there is more already.

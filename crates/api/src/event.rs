@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use ostler_model::{Event, ExecutionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::audit::DamagedEntriesBody;
+
 /// One event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventBody {
@@ -42,6 +44,9 @@ pub struct EventBody {
 pub struct EventsBody {
     /// The events of this page.
     pub events: Vec<EventBody>,
+    /// Entries of the audit log, of any caller, whose events cannot be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedEntriesBody>,
     /// The `cursor` to continue from.
     pub next: u64,
     /// Whether there is more already.

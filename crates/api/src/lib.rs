@@ -52,7 +52,7 @@ pub mod web;
 pub mod websocket;
 pub mod workspace;
 
-pub use audit::{AuditEntryBody, AuditPageBody};
+pub use audit::{AuditEntryBody, AuditPageBody, DamagedEntriesBody};
 pub use context::{ContextBody, ContextChoice, ContextRequestBody, ContextsBody};
 pub use doctor::{DoctorBody, DoctorCheckBody, DoctorGroup};
 pub use environment::{EnvironmentBody, VariableBody};

@@ -67,12 +67,12 @@ fn requests_from_ledger(
 ) -> HashMap<ExecutionId, RecordedRequest> {
     let mut requests = HashMap::new();
     let mut from = LedgerCursor(0);
-    while let Some(Ok((records, next))) = ledger.map(|it| it.read(from, LEDGER_ENTRIES)) {
-        if records.is_empty() {
+    while let Some(Ok(page)) = ledger.map(|it| it.read(from, LEDGER_ENTRIES)) {
+        if page.records.is_empty() {
             break;
         }
-        from = next;
-        for entry in records.into_iter().map(|record| record.entry) {
+        from = page.next;
+        for entry in page.records.into_iter().map(|record| record.entry) {
             let Some(id) = entry.execution.filter(|id| ids.contains(id)) else {
                 continue;
             };

@@ -85,10 +85,12 @@ impl LedgerCheckpoint {
         let mut next = LedgerCursor(position);
         loop {
             match ledger.read(next, LEDGER_PAGE) {
-                Ok((records, _)) if records.is_empty() => return state,
-                Ok((records, after)) => {
-                    records.into_iter().for_each(|it| state.apply(it.entry));
-                    next = after;
+                Ok(page) if page.records.is_empty() => return state,
+                Ok(page) => {
+                    page.records
+                        .into_iter()
+                        .for_each(|it| state.apply(it.entry));
+                    next = page.next;
                 }
                 Err(error) => {
                     tracing::warn!(path = %self.path.display(), %error, "the ledger cannot be read");

@@ -300,8 +300,8 @@ async fn the_ledger_gets_the_end_of_everything_that_an_earlier_engine_left_witho
     for _ in 0..2 {
         let engine = open(&state, &backend).await;
         let reader = engine.ledger().expect("open");
-        let (records, _) = reader.read(LedgerCursor(before), 1_000).expect("readable");
-        found = records;
+        let page = reader.read(LedgerCursor(before), 1_000).expect("readable");
+        found = page.records;
         engine.shutdown().await;
     }
     let ends = found.into_iter().filter_map(|it| {

@@ -60,7 +60,7 @@ pub use fallback::FallbackWriter;
 pub use follow::{JournalEnd, JournalFollower};
 pub use journal::{Journal, Stats, StreamStats};
 pub use ledger::{
-    AuditFinding, AuditReport, HeadKey, HeadWriter, Ledger, LedgerCursor, LedgerEntry,
+    AuditFinding, AuditReport, HeadKey, HeadWriter, Ledger, LedgerCursor, LedgerEntry, LedgerPage,
     LedgerReader, LedgerRecord,
 };
 pub use memory_ring::{MemorySegment, MemorySlot};

@@ -79,7 +79,7 @@ impl HistoryUpdater {
             }
             self.is_recognized = true;
         }
-        let (records, _) = self.ledger.read(folded.next, BATCH_ENTRIES)?;
+        let records = self.ledger.read(folded.next, BATCH_ENTRIES)?.records;
         if let Some(last) = records.last() {
             return match self.store.apply(folded.next, &records) {
                 Ok(()) => Ok(UpdateOutcome::Advanced(LedgerCursor(last.seq + 1))),
@@ -99,7 +99,7 @@ impl HistoryUpdater {
         let Some(last) = folded.next.0.checked_sub(1) else {
             return Ok(true);
         };
-        let (records, _) = self.ledger.read(LedgerCursor(last), 1)?;
+        let records = self.ledger.read(LedgerCursor(last), 1)?.records;
         let record = records.first().filter(|record| record.seq == last);
         Ok(record.is_none_or(|record| record.hash == folded.hash))
     }

@@ -1903,6 +1903,8 @@ export interface components {
         };
         /** @description Entries that the caller sees: oldest first; with `before`, newest first. */
         AuditPageBody: {
+            /** @description Entries, of any caller, that are left out because the log is damaged. */
+            damaged?: components["schemas"]["DamagedEntriesBody"][];
             /** @description The entries of this page; there may be none although there is more. */
             entries: components["schemas"]["AuditEntryBody"][];
             /** @description Whether there is more already. */
@@ -2376,6 +2378,13 @@ export interface components {
         };
         /** @description A position in one execution's journal: an output byte offset over all streams in arrival order, and an event number. Spelled `offset.event`, for example `8192.5`; opaque to clients. */
         Cursor: string;
+        /** @description Entries that cannot be read, because their lines in the audit log were changed, removed or damaged; `ostler audit verify` names the first one. */
+        DamagedEntriesBody: {
+            /** @description The number of the first one. */
+            first: number;
+            /** @description The number of the last one. */
+            last: number;
+        };
         /** @description What an execution can lose while it keeps running. */
         DegradedCapability: "journal" | {
             enforcement: components["schemas"]["Capability"];
@@ -2831,6 +2840,8 @@ export interface components {
         EventsBody: {
             /** @description Whether there is more already. */
             behind: boolean;
+            /** @description Entries of the audit log, of any caller, whose events cannot be read. */
+            damaged?: components["schemas"]["DamagedEntriesBody"][];
             /** @description The events of this page. */
             events: components["schemas"]["EventBody"][];
             /** @description The `cursor` to continue from. */

@@ -3,7 +3,7 @@
 use clap::Args;
 use hyper::Method;
 use jiff::tz::TimeZone;
-use ostler_api::{EventBody, EventsBody};
+use ostler_api::{DamagedEntriesBody, EventBody, EventsBody};
 use ostler_model::{AlertKind, Event, duration};
 use ostler_render::isolation;
 use tokio::signal::unix::{SignalKind, signal};
@@ -83,12 +83,28 @@ async fn follow(client: &DaemonClient, args: &EventsArgs) -> CommandResult {
             print(&mut out, event, args.json)?;
         }
         out.flush()?;
+        for entries in &page.damaged {
+            report_damaged(*entries);
+        }
         let is_finished = id.is_some() && page.events.iter().any(is_end_event);
         if is_finished || ((args.no_follow || has_ended) && !page.behind) {
             return Ok(0);
         }
         cursor = Some(page.next);
     }
+}
+
+/// Reports on stderr that events are missing, since stdout is for programs.
+fn report_damaged(entries: DamagedEntriesBody) {
+    let DamagedEntriesBody { first, last } = entries;
+    let what = if first == last {
+        format!("entry {first} of the audit log cannot be read")
+    } else {
+        format!("entries {first} to {last} of the audit log cannot be read")
+    };
+    crate::print_note(&format!(
+        "{what}: its events are missing; find the cause with: ostler audit verify"
+    ));
 }
 
 const fn is_end_event(event: &EventBody) -> bool {

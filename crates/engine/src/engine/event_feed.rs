@@ -1,9 +1,10 @@
 //! The event feed: the events of all executions that a caller sees, read from the ledger, so that a
 //! reader continues under the next engine at the same position.
 
+use std::ops::Range;
 use std::time::Duration;
 
-use ostler_journal::{LedgerCursor, LedgerReader, LedgerRecord};
+use ostler_journal::{LedgerCursor, LedgerPage, LedgerReader, LedgerRecord};
 use ostler_model::{Caller, ExecutionId, Timestamp};
 use tokio::time::{Instant, sleep_until};
 
@@ -32,10 +33,26 @@ pub struct EventFeedQuery {
 pub struct EventFeedPage {
     /// The records: oldest first, or newest first where those before a position were asked for.
     pub records: Vec<LedgerRecord>,
+    /// The numbers of entries, of any caller, that cannot be read because the ledger is damaged; in
+    /// the order of the records.
+    pub damaged: Vec<Range<u64>>,
     /// The position after everything that was scanned.
     pub next: LedgerCursor,
     /// Whether more entries exist already.
     pub has_more: bool,
+}
+
+impl EventFeedPage {
+    /// Leaves out records after the first `limit` of a page that is read oldest first.
+    pub fn truncate(&mut self, limit: usize) {
+        let Some(left_out) = self.records.get(limit).map(|record| record.seq) else {
+            return;
+        };
+        self.next = LedgerCursor(left_out);
+        self.records.truncate(limit);
+        self.damaged.retain(|range| range.end <= left_out);
+        self.has_more = true;
+    }
 }
 
 impl EventFeedQuery {
@@ -75,23 +92,22 @@ impl Engine {
             let end = *ledger_end.borrow_and_update();
             if next.0 < end {
                 let reader = self.inner.ledger_reader().ok_or(Error::Closing)?;
-                let (mut records, after) = read_ledger(reader, next).await?;
-                // Entries are in the file before they are published: those beyond the end are of
-                // the next page, at which a cursor beyond the end would not continue.
-                records.retain(|record| record.seq < end);
-                // A page without records retains none of the data that it read.
-                next = LedgerCursor(match records.is_empty() {
-                    true => end,
-                    false => after.0.min(end),
-                });
+                let LedgerPage {
+                    mut records,
+                    next: after,
+                    damaged,
+                } = read_ledger(reader, next, end).await?;
+                next = after;
                 records.retain(|record| query.matches(record, caller));
                 let has_more = next.0 < end;
-                if has_more && records.is_empty() && Instant::now() < scan_end {
+                let is_empty = records.is_empty() && damaged.is_empty();
+                if has_more && is_empty && Instant::now() < scan_end {
                     continue;
                 }
-                if has_more || !records.is_empty() {
+                if has_more || !is_empty {
                     return Ok(EventFeedPage {
                         records,
+                        damaged,
                         next,
                         has_more,
                     });
@@ -102,7 +118,12 @@ impl Engine {
                 () = self.inner.closing.cancelled() => return Err(Error::Closing),
                 changed = ledger_end.changed() => changed.map_err(|_| Error::Closing)?,
                 () = sleep_until(deadline) => {
-                    return Ok(EventFeedPage { records: Vec::new(), next, has_more: false });
+                    return Ok(EventFeedPage {
+                        records: Vec::new(),
+                        damaged: Vec::new(),
+                        next,
+                        has_more: false,
+                    });
                 }
             }
         }
@@ -123,38 +144,68 @@ impl Engine {
     ) -> Result<EventFeedPage, Error> {
         let scan_end = Instant::now() + SCAN_TIME;
         let mut end = (*self.inner.ledger_end.borrow()).min(before.0);
-        let (mut records, start, is_first) = loop {
+        let (mut records, mut damaged, start, is_first) = loop {
             let start = end.saturating_sub(SCANNED_EVENTS as u64);
             let reader = self.inner.ledger_reader().ok_or(Error::Closing)?;
-            let (mut records, _) = read_ledger(reader, LedgerCursor(start)).await?;
-            records.retain(|record| record.seq < end);
+            let LedgerPage {
+                mut records,
+                damaged,
+                ..
+            } = read_ledger(reader, LedgerCursor(start), end).await?;
+            let first_record = records.first().map(|record| record.seq);
+            let first_damaged = damaged.first().map(|range| range.start);
+            let first = first_record.into_iter().chain(first_damaged).min();
             // Older ones were removed, or there are none.
-            let is_first = records.first().is_none_or(|first| first.seq > start) || start == 0;
+            let is_first = first.is_none_or(|first| first > start) || start == 0;
             records.retain(|record| caller.can_access(&record.entry.by));
-            if is_first || !records.is_empty() || Instant::now() >= scan_end {
-                break (records, start, is_first);
+            let is_empty = records.is_empty() && damaged.is_empty();
+            if is_first || !is_empty || Instant::now() >= scan_end {
+                break (records, damaged, start, is_first);
             }
             end = start;
         };
         records.reverse();
+        damaged.reverse();
         let has_left_out = records.len() > limit;
         records.truncate(limit);
         let next = match records.last() {
             Some(last) if has_left_out => last.seq,
             Some(_) | None => start,
         };
+        damaged.retain(|range| range.start >= next);
         Ok(EventFeedPage {
             records,
+            damaged,
             next: LedgerCursor(next),
             has_more: has_left_out || !is_first,
         })
     }
 }
 
+/// Reads entries before the published `end` of the ledger.
 async fn read_ledger(
     reader: LedgerReader,
     from: LedgerCursor,
-) -> Result<(Vec<LedgerRecord>, LedgerCursor), Error> {
+    end: u64,
+) -> Result<LedgerPage, Error> {
     let reading = tokio::task::spawn_blocking(move || reader.read(from, SCANNED_EVENTS));
-    Ok(reading.await.map_err(|_| Error::Closing)??)
+    let page = reading.await.map_err(|_| Error::Closing)??;
+    Ok(before_end(page, end))
+}
+
+/// Entries are in the file before they are published: those beyond the end are of the next page, at
+/// which a cursor beyond the end would not continue. Published ones that a read to the end of the
+/// file did not find are damaged.
+fn before_end(mut page: LedgerPage, end: u64) -> LedgerPage {
+    if page.records.len() < SCANNED_EVENTS && page.next.0 < end {
+        page.damaged.push(page.next.0..end);
+        page.next = LedgerCursor(end);
+    }
+    page.records.retain(|record| record.seq < end);
+    page.damaged.retain(|range| range.start < end);
+    if let Some(last) = page.damaged.last_mut() {
+        last.end = last.end.min(end);
+    }
+    page.next = page.next.min(LedgerCursor(end));
+    page
 }

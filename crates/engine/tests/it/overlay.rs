@@ -83,8 +83,8 @@ impl OverlayFixture {
     fn count_ledger_entries(&self, of: OverlayOutcome) -> usize {
         let ledger = self.engine.ledger().expect("a ledger");
         let read = ledger.read(LedgerCursor::default(), usize::MAX);
-        let (entries, _) = read.expect("entries");
-        let entries = entries.iter();
+        let records = read.expect("entries").records;
+        let entries = records.iter();
         let is = |event: &Event| matches!(event, Event::Workspace { fate, .. } if *fate == of);
         entries.filter(|it| is(&it.entry.event)).count()
     }

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use ostler_api::{AuditEntryBody, AuditPageBody};
 use ostler_engine::{Error, EventFeedPage, EventFeedQuery, LEDGER_HEADS};
+use ostler_interface::convert::damaged_entries;
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
 use ostler_journal::{AuditReport, HeadKey, LedgerCursor, LedgerRecord, ReadError};
@@ -68,17 +69,14 @@ pub(super) async fn entries(
     };
     let reading = state.engine.poll_events(&caller, query, Duration::ZERO);
     let mut page = reading.await?;
-    if let Some(left_out) = page.records.get(limit) {
-        page.next = LedgerCursor(left_out.seq);
-        page.records.truncate(limit);
-        page.has_more = true;
-    }
+    page.truncate(limit);
     Ok(Json(page_body(page)))
 }
 
 fn page_body(page: EventFeedPage) -> AuditPageBody {
     AuditPageBody {
         entries: page.records.into_iter().map(entry_body).collect(),
+        damaged: page.damaged.into_iter().map(damaged_entries).collect(),
         next: page.next.0,
         more: page.has_more,
     }

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use ostler_engine::{EventFeedPage, EventFeedQuery};
-use ostler_interface::convert::event_body;
+use ostler_interface::convert::{damaged_entries, event_body};
 use ostler_interface::http::HttpProblem;
 use ostler_journal::LedgerCursor;
 use ostler_model::Caller;
@@ -122,16 +122,28 @@ impl EventStream {
     }
 }
 
-/// The lines of a page. The last ones have no data: they are no event, but tell the client from
+/// The lines of a page: events without a name, and `damaged` for entries that cannot be read, which
+/// a client that listens to messages only does not receive. The last ones have no data: they are no event, but tell the client from
 /// where to go on when all that happened meanwhile was not for it.
 fn format_page(mut text: String, page: EventFeedPage) -> Bytes {
     use std::fmt::Write as _;
     let next = page.next.0;
-    for body in page.records.into_iter().map(event_body) {
+    let mut damaged = page.damaged.into_iter().peekable();
+    // Writing to a string cannot fail.
+    let mut write_damaged = |text: &mut String, before: u64| {
+        while let Some(range) = damaged.next_if(|range| range.end <= before) {
+            let end = range.end;
+            let data = serde_json::to_string(&damaged_entries(range)).unwrap_or_default();
+            let _written = write!(text, "id: {end}\nevent: damaged\ndata: {data}\n\n");
+        }
+    };
+    for record in page.records {
+        write_damaged(&mut text, record.seq);
+        let body = event_body(record);
         let data = serde_json::to_string(&body).unwrap_or_default();
-        // Writing to a string cannot fail.
         let _written = write!(text, "id: {}\ndata: {data}\n\n", body.cursor);
     }
+    write_damaged(&mut text, next);
     let _written = write!(text, "id: {next}\n\n");
     Bytes::from(text)
 }
@@ -168,10 +180,24 @@ mod tests {
     fn a_page_without_events_says_where_to_go_on() {
         let page = EventFeedPage {
             records: Vec::new(),
+            damaged: Vec::new(),
             next: LedgerCursor(7),
             has_more: false,
         };
         let text = format_page("retry: 1000\n".to_owned(), page);
         assert_eq!(text, "retry: 1000\nid: 7\n\n");
+    }
+
+    #[test]
+    fn damaged_entries_are_an_event_of_their_own() {
+        let page = EventFeedPage {
+            records: Vec::new(),
+            damaged: std::iter::once(5..7).collect(),
+            next: LedgerCursor(7),
+            has_more: false,
+        };
+        let text = format_page(String::new(), page);
+        let event = "id: 7\nevent: damaged\ndata: {\"first\":5,\"last\":6}\n\n";
+        assert_eq!(text, format!("{event}id: 7\n\n"));
     }
 }

@@ -15,7 +15,7 @@ use super::event_stream;
 use super::query::{QueryString, SINCE};
 use super::response::RestResult;
 use super::state::RestState;
-use ostler_interface::convert::event_body;
+use ostler_interface::convert::{damaged_entries, event_body};
 use ostler_interface::params::{Parameter, ParameterKind};
 use ostler_interface::past_time::past_time;
 
@@ -73,6 +73,7 @@ pub(super) async fn events(
     let feed = state.unless_shutting_down(next_records).await??;
     let page = EventsBody {
         events: feed.records.into_iter().map(event_body).collect(),
+        damaged: feed.damaged.into_iter().map(damaged_entries).collect(),
         next: feed.next.0,
         behind: feed.has_more,
     };

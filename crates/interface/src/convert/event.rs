@@ -1,10 +1,19 @@
 //! Events of the ledger.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use ostler_api::EventBody;
+use ostler_api::{DamagedEntriesBody, EventBody};
 use ostler_journal::LedgerRecord;
 use ostler_model::Event;
+
+/// Numbers of entries of the ledger, of which there is one at least.
+pub fn damaged_entries(numbers: Range<u64>) -> DamagedEntriesBody {
+    DamagedEntriesBody {
+        first: numbers.start,
+        last: numbers.end.saturating_sub(1),
+    }
+}
 
 /// An entry of the ledger.
 pub fn event_body(record: LedgerRecord) -> EventBody {

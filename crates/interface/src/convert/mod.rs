@@ -17,7 +17,7 @@ mod wait;
 
 pub use context::{context_body, context_request};
 pub use environment::environment_body;
-pub use event::event_body;
+pub use event::{damaged_entries, event_body};
 pub use execution::{execution_body, process_body, queue_wait_body, queued_start_body};
 pub use history::{history_entry_body, history_freshness_body, run_statistics_body};
 pub use interaction::{answered_body, interaction_body};

@@ -1,6 +1,7 @@
 //! Ledger entries.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use ostler_model::{Event, ExecutionId, Owner, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -38,4 +39,15 @@ pub struct LedgerRecord {
     pub entry: LedgerEntry,
     /// The hash in lowercase hexadecimal; it covers the previous hash.
     pub hash: String,
+}
+
+/// What one read returned.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LedgerPage {
+    /// The entries, oldest first.
+    pub records: Vec<LedgerRecord>,
+    /// Where to continue: after the last entry, or where the read began.
+    pub next: LedgerCursor,
+    /// The numbers of entries before `next` that do not fit the chain, or whose lines are damaged.
+    pub damaged: Vec<Range<u64>>,
 }

@@ -185,20 +185,77 @@ pub(super) struct SegmentPosition {
 impl SegmentPosition {
     /// Advances by one line; none, and no change, where the line does not fit.
     fn advance(&mut self, line: &[u8]) -> Option<LedgerRecord> {
-        let parsed = serde_json::from_slice::<LedgerLine>(line).ok()?;
-        let expected = expected_hash(line, &self.hash)?;
-        if parsed.seq != self.seq || expected != parsed.hash {
-            return None;
-        }
-        self.seq += 1;
-        self.offset += line.len() as u64;
-        self.hash = expected;
-        Some(LedgerRecord {
-            seq: parsed.seq,
-            entry: parsed.entry,
-            hash: parsed.hash,
-        })
+        let record = parse_after(line, &self.hash).filter(|record| record.seq == self.seq)?;
+        self.skip_to(&record, line.len() as u64);
+        Some(record)
     }
+
+    /// The position after `record`, whose line ends `bytes` from here.
+    fn skip_to(&mut self, record: &LedgerRecord, bytes: u64) {
+        self.seq = record.seq + 1;
+        self.offset += bytes;
+        self.hash.clone_from(&record.hash);
+    }
+}
+
+/// Parses a line whose hash is the one that it must have after `prev`.
+fn parse_after(line: &[u8], prev: &str) -> Option<LedgerRecord> {
+    let parsed = serde_json::from_slice::<LedgerLine>(line).ok()?;
+    let expected = expected_hash(line, prev)?;
+    (expected == parsed.hash).then_some(LedgerRecord {
+        seq: parsed.seq,
+        entry: parsed.entry,
+        hash: expected,
+    })
+}
+
+/// The hash that a line states, whether or not it is right.
+fn stated_hash(line: &[u8]) -> Option<&str> {
+    let hash = line
+        .strip_prefix(HASH_FIELD.as_bytes())?
+        .get(..HASH_CHARS)?;
+    std::str::from_utf8(hash).ok()
+}
+
+/// Whole lines after a position that do not fit there, in front of the next one that fits.
+#[derive(Debug, Default)]
+struct DamagedLines {
+    count: u64,
+    bytes: u64,
+    /// The hash that the last of them states.
+    hash: Option<String>,
+}
+
+impl DamagedLines {
+    fn push(&mut self, line: &[u8]) {
+        self.count += 1;
+        self.bytes += line.len() as u64;
+        self.hash = stated_hash(line).map(str::to_owned);
+    }
+
+    /// Advances a position over these lines and the next one, where that follows from the hash
+    /// which the last of these lines states, or, if lines were inserted, from the position itself.
+    /// Returns its record.
+    fn resume(&self, position: &mut SegmentPosition, line: &[u8]) -> Option<LedgerRecord> {
+        let follows = |prev: &str| parse_after(line, prev);
+        let record = self
+            .hash
+            .as_deref()
+            .and_then(follows)
+            .filter(|record| record.seq > position.seq)
+            .or_else(|| follows(&position.hash).filter(|record| record.seq == position.seq))?;
+        position.skip_to(&record, self.bytes + line.len() as u64);
+        Some(record)
+    }
+}
+
+/// Where the reading of a segment ended.
+#[derive(Debug)]
+pub(super) struct ReadEnd {
+    /// The position after the last entry that fits.
+    pub(super) position: SegmentPosition,
+    /// The number of whole lines after it, of which none fits.
+    pub(super) damaged: u64,
 }
 
 /// Where the entries of a segment begin; none where it has no valid header.
@@ -215,17 +272,24 @@ pub(super) fn first_position(
     }))
 }
 
-/// Reads entries from a position on, and passes them on until `accept` returns false, a line does not
-/// fit, or the file ends; returns the position after the last one.
+/// Reads entries from a position on, and passes them on until `accept` returns false or the file
+/// ends. Lines that do not fit the chain are left out: entries go on after them where a line follows
+/// from the hash that the damaged line before it states.
 pub(super) fn read_from(
     path: &Path,
     mut position: SegmentPosition,
     mut accept: impl FnMut(LedgerRecord) -> bool,
-) -> Result<SegmentPosition, ReadError> {
+) -> Result<ReadEnd, ReadError> {
     let failed = |error| ReadError::io("read", path.display().to_string(), error);
+    let mut damaged = DamagedLines::default();
     let mut file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(position),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(ReadEnd {
+                position,
+                damaged: 0,
+            });
+        }
         Err(error) => return Err(failed(error)),
     };
     file.seek(SeekFrom::Start(position.offset))
@@ -236,15 +300,25 @@ pub(super) fn read_from(
         line.clear();
         reader.read_until(b'\n', &mut line).map_err(failed)?;
         if !line.ends_with(b"\n") {
-            return Ok(position);
+            break;
         }
-        let Some(record) = position.advance(&line) else {
-            return Ok(position);
+        let record = match damaged.count {
+            0 => position.advance(&line),
+            _ => damaged.resume(&mut position, &line),
         };
+        let Some(record) = record else {
+            damaged.push(&line);
+            continue;
+        };
+        damaged = DamagedLines::default();
         if !accept(record) {
-            return Ok(position);
+            break;
         }
     }
+    Ok(ReadEnd {
+        position,
+        damaged: damaged.count,
+    })
 }
 
 /// Reads a segment's entries, up to the first that does not fit; none where it has no header.

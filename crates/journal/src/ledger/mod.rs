@@ -13,7 +13,7 @@ mod heads_tests;
 mod tests;
 
 pub use audit::{AuditFinding, AuditReport};
-pub use entry::{LedgerCursor, LedgerEntry, LedgerRecord};
+pub use entry::{LedgerCursor, LedgerEntry, LedgerPage, LedgerRecord};
 pub use hash_chain::LEDGER_VERSION;
 pub use heads::{HEAD_INTERVAL, HEADS_VERSION, HeadKey, HeadWriter, LedgerHead};
 pub use reader::{LedgerReader, VerifiedChain, VerifyError};

@@ -9,7 +9,7 @@ use ostler_model::Timestamp;
 use parking_lot::Mutex;
 use thiserror::Error;
 
-use super::entry::{LedgerCursor, LedgerRecord};
+use super::entry::{LedgerCursor, LedgerPage, LedgerRecord};
 use super::hash_chain::{self, LedgerSegment, SegmentPosition};
 use crate::error::ReadError;
 
@@ -70,26 +70,25 @@ impl LedgerReader {
         Self::open(&self.dir)
     }
 
-    /// Reads at most `limit` entries from `from` on (or from the oldest kept), and returns the
-    /// cursor at which to continue. Entries that do not fit the chain are not returned.
+    /// Reads at most `limit` entries from `from` on, or from the oldest kept. Entries that do not
+    /// fit the chain are left out, and their numbers returned once an entry after them can be read.
     ///
     /// # Errors
     /// When the files cannot be read.
-    pub fn read(
-        &self,
-        from: LedgerCursor,
-        limit: usize,
-    ) -> Result<(Vec<LedgerRecord>, LedgerCursor), ReadError> {
+    pub fn read(&self, from: LedgerCursor, limit: usize) -> Result<LedgerPage, ReadError> {
         let segments = hash_chain::list_segments(&self.dir)?;
-        let mut records: Vec<LedgerRecord> = Vec::new();
+        let mut page = LedgerPage {
+            next: from,
+            ..LedgerPage::default()
+        };
         let known = self.known_position(from);
         let first = match &known {
             Some(position) => segments.partition_point(|(number, _)| *number < position.segment),
             None => self.first_segment(&segments, from)?,
         };
         let mut last_position = None;
-        for (number, path) in &segments[first..] {
-            if records.len() >= limit {
+        for (index, (number, path)) in segments.iter().enumerate().skip(first) {
+            if page.records.len() >= limit {
                 break;
             }
             let start = match &known {
@@ -99,21 +98,34 @@ impl LedgerReader {
             let Some(start) = start else {
                 continue;
             };
-            let position = hash_chain::read_from(path, start, |record| {
-                if record.seq >= from.0 {
-                    records.push(record);
+            if index == 0 {
+                // What is before the oldest entry kept has expired.
+                page.next = LedgerCursor(page.next.0.max(start.seq));
+            }
+            // Entries after a damaged line whose numbers were given again do not count.
+            let end = match segments.get(index + 1) {
+                Some((_, following)) => hash_chain::read_header(following)?,
+                None => None,
+            };
+            let end = end.map_or(u64::MAX, |(header, _)| header.first);
+            let read = hash_chain::read_from(path, start, |record| {
+                if record.seq >= end {
+                    return false;
                 }
-                records.len() < limit
+                if record.seq >= page.next.0 {
+                    page.push(record);
+                }
+                page.records.len() < limit
             })?;
-            last_position = Some(position);
+            last_position = Some(read.position);
         }
-        let next = records
-            .last()
-            .map_or(from, |last| LedgerCursor(last.seq + 1));
-        if let Some(position) = last_position.filter(|position| position.seq == next.0) {
+        if page.records.is_empty() {
+            page.next = from;
+        }
+        if let Some(position) = last_position.filter(|position| position.seq == page.next.0) {
             self.keep_position(position);
         }
-        Ok((records, next))
+        Ok(page)
     }
 
     fn known_position(&self, from: LedgerCursor) -> Option<SegmentPosition> {
@@ -233,6 +245,16 @@ impl LedgerReader {
     fn has_expired(&self, number: u64) -> Result<bool, ReadError> {
         let segments = hash_chain::list_segments(&self.dir)?;
         Ok(segments.first().is_some_and(|(oldest, _)| *oldest > number))
+    }
+}
+
+impl LedgerPage {
+    fn push(&mut self, record: LedgerRecord) {
+        if record.seq > self.next.0 {
+            self.damaged.push(self.next.0..record.seq);
+        }
+        self.next = LedgerCursor(record.seq + 1);
+        self.records.push(record);
     }
 }
 

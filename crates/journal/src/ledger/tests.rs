@@ -42,11 +42,13 @@ fn what_was_appended_is_read_from_every_cursor() {
     let reader = LedgerReader::open(dir.path());
     for from in 0..=times.len() {
         for limit in 1..=times.len() {
-            let (records, next) = reader.read(LedgerCursor(from as u64), limit).unwrap();
+            let page = reader.read(LedgerCursor(from as u64), limit).unwrap();
             let until = (from + limit).min(times.len());
-            let got: Vec<LedgerEntry> = records.into_iter().map(|record| record.entry).collect();
+            let records = page.records.into_iter();
+            let got: Vec<LedgerEntry> = records.map(|record| record.entry).collect();
             assert_eq!(got, entries[from..until]);
-            assert_eq!(next, LedgerCursor(until as u64));
+            assert_eq!(page.next, LedgerCursor(until as u64));
+            assert!(page.damaged.is_empty());
         }
     }
     let verified = reader.verify().unwrap();
@@ -126,8 +128,8 @@ fn expiry_keeps_a_verifiable_chain() {
     assert_eq!(ledger.expire(at(91 * DAY_S + 1), keep).unwrap(), 2);
     let verified = ledger.reader().verify().unwrap();
     assert_eq!((verified.first, verified.end), (2, LedgerCursor(4)));
-    let (records, _) = ledger.reader().read(LedgerCursor(0), 10).unwrap();
-    assert_eq!(records[0].seq, 2);
+    let page = ledger.reader().read(LedgerCursor(0), 10).unwrap();
+    assert_eq!((page.records[0].seq, page.damaged), (2, Vec::new()));
     assert_eq!(ledger.append(&entry(101 * DAY_S)).unwrap(), 4);
     // The newest segment stays, whatever its age.
     assert_eq!(ledger.expire(at(900 * DAY_S), keep).unwrap(), 2);
@@ -183,18 +185,162 @@ fn a_read_continues_where_one_ended() {
     let entries: Vec<LedgerEntry> = times.iter().map(|&at| entry(at)).collect();
     for entry in &entries {
         ledger.append(entry).unwrap();
-        let (records, after) = ledger.reader().read(next, 10).unwrap();
-        let got: Vec<&LedgerEntry> = records.iter().map(|record| &record.entry).collect();
+        let page = ledger.reader().read(next, 10).unwrap();
+        let got: Vec<&LedgerEntry> = page.records.iter().map(|record| &record.entry).collect();
         assert_eq!(got, [entry]);
-        next = after;
-        assert_eq!(ledger.reader().read(next, 10).unwrap(), (Vec::new(), next));
+        next = page.next;
+        let nothing = LedgerPage {
+            next,
+            ..LedgerPage::default()
+        };
+        assert_eq!(ledger.reader().read(next, 10).unwrap(), nothing);
     }
     // It parses no entry twice: only a new reader notices that one was changed meanwhile.
     ledger.append(&entry(3 * DAY_S + 1)).unwrap();
     let path = dir.path().join("2.seg");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replacen("echo hi", "echo ho", 1)).unwrap();
-    assert_eq!(ledger.reader().read(next, 10).unwrap().0.len(), 1);
+    let from_start = LedgerCursor(0);
+    let page = ledger.reader().read(next, 10).unwrap();
+    assert_eq!((page.records.len(), page.damaged), (1, Vec::new()));
     let new_reader = LedgerReader::open(dir.path());
-    assert_eq!(new_reader.read(next, 10).unwrap().0.len(), 0);
+    let page = new_reader.read(from_start, 10).unwrap();
+    assert_eq!(
+        (page.records.len(), bounds(&page.damaged)),
+        (6, vec![(5, 5)])
+    );
+}
+
+/// The first and the last number of each range.
+fn bounds(ranges: &[std::ops::Range<u64>]) -> Vec<(u64, u64)> {
+    ranges.iter().map(|it| (it.start, it.end - 1)).collect()
+}
+
+/// Reads everything, `limit` entries at a time: the numbers of the entries, and the first and last
+/// ones of those that are damaged.
+fn read_all(dir: &Path, limit: usize) -> (Vec<u64>, Vec<(u64, u64)>) {
+    let reader = LedgerReader::open(dir);
+    let (mut numbers, mut damaged) = (Vec::new(), Vec::new());
+    let mut next = LedgerCursor(0);
+    loop {
+        let page = reader.read(next, limit).unwrap();
+        damaged.extend(bounds(&page.damaged));
+        if page.records.is_empty() {
+            return (numbers, damaged);
+        }
+        numbers.extend(page.records.iter().map(|record| record.seq));
+        next = page.next;
+    }
+}
+
+/// Replaces line `line` of the first segment; 0 is the header.
+fn replace_line(dir: &Path, line: usize, with: &dyn Fn(&str) -> String) {
+    let path = dir.join("0.seg");
+    let text = String::from_utf8(std::fs::read(&path).unwrap()).unwrap();
+    let lines = text.split_inclusive('\n').enumerate();
+    let changed: String = lines
+        .map(|(number, text)| {
+            if number == line {
+                with(text)
+            } else {
+                text.to_owned()
+            }
+        })
+        .collect();
+    std::fs::write(&path, changed).unwrap();
+}
+
+#[test]
+fn entries_after_a_damaged_line_are_read() {
+    let changed = |line: &str| line.replacen("echo hi", "echo ho", 1);
+    let no_json = |line: &str| format!("{}\n", "x".repeat(line.len() - 1));
+    let removed = |_: &str| String::new();
+    let doubled = |line: &str| format!("{line}{line}");
+    let inserted = |line: &str| format!("{{}}\n{line}");
+    struct Case<'a>(&'a dyn Fn(&str) -> String, &'a [u64], Option<(u64, u64)>);
+    let cases = [
+        Case(&changed, &[0, 2, 3, 4], Some((1, 1))),
+        // Entry 2 cannot be verified without the hash of entry 1.
+        Case(&no_json, &[0, 3, 4], Some((1, 2))),
+        Case(&removed, &[0, 3, 4], Some((1, 2))),
+        Case(&doubled, &[0, 1, 2, 3, 4], None),
+        Case(&inserted, &[0, 1, 2, 3, 4], None),
+    ];
+    for (index, Case(change, numbers, damaged)) in cases.into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        filled(dir.path(), &[0, 1, 2, 3, 4]);
+        replace_line(dir.path(), 2, change);
+        let damaged: Vec<_> = damaged.into_iter().collect();
+        for limit in 1..=5 {
+            let read = read_all(dir.path(), limit);
+            assert_eq!(read, (numbers.to_vec(), damaged.clone()), "case {index}");
+        }
+        // The next writer gives no number twice, and its entries are read too.
+        let mut ledger = Ledger::open(dir.path()).unwrap();
+        assert_eq!(ledger.append(&entry(5)).unwrap(), 5, "case {index}");
+        let (read, _) = read_all(dir.path(), 3);
+        assert_eq!(read, [numbers, &[5]].concat(), "case {index}");
+    }
+}
+
+#[test]
+fn a_damaged_last_line_is_reported_with_the_next_entry() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut ledger = Ledger::open(dir.path()).unwrap();
+    for at in 0..3 {
+        ledger.append(&entry(at)).unwrap();
+    }
+    replace_line(dir.path(), 3, &|line| {
+        line.replacen("echo hi", "echo ho", 1)
+    });
+    let reader = ledger.reader();
+    let page = reader.read(LedgerCursor(2), 10).unwrap();
+    assert_eq!((page.records.len(), page.next), (0, LedgerCursor(2)));
+    ledger.append(&entry(3)).unwrap();
+    let page = reader.read(page.next, 10).unwrap();
+    assert_eq!(
+        (page.records[0].seq, bounds(&page.damaged)),
+        (3, vec![(2, 2)])
+    );
+    // Those who continue after it read on.
+    let page = reader.read(LedgerCursor(3), 10).unwrap();
+    assert_eq!((page.records.len(), page.damaged), (1, Vec::new()));
+}
+
+#[test]
+fn numbers_that_were_given_again_are_read_once() {
+    // An earlier version continued after the last entry in front of the damaged line.
+    let dir = tempfile::tempdir().unwrap();
+    let whole = tempfile::tempdir().unwrap();
+    filled(whole.path(), &[0]);
+    let mut ledger = Ledger::open(whole.path()).unwrap();
+    for at in [DAY_S, DAY_S + 1] {
+        ledger.append(&entry(at)).unwrap();
+    }
+    filled(dir.path(), &[0, 1, 2, 3]);
+    // Its second segment begins with number 1.
+    let second = std::fs::read(whole.path().join("1.seg")).unwrap();
+    std::fs::write(dir.path().join("1.seg"), second).unwrap();
+    replace_line(dir.path(), 2, &|line| {
+        line.replacen("echo hi", "echo ho", 1)
+    });
+    let page = LedgerReader::open(dir.path())
+        .read(LedgerCursor(0), 10)
+        .unwrap();
+    let numbers: Vec<u64> = page.records.iter().map(|record| record.seq).collect();
+    assert_eq!((numbers, page.damaged), (vec![0, 1, 2], Vec::new()));
+}
+
+#[test]
+fn expiry_keeps_a_young_segment_whose_first_line_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path(), &[DAY_S, DAY_S + 1, DAY_S + 2, 3 * DAY_S]);
+    replace_line(dir.path(), 1, &|line| {
+        line.replacen("echo hi", "echo ho", 1)
+    });
+    let mut ledger = Ledger::open(dir.path()).unwrap();
+    let now = Timestamp::from_second(4 * DAY_S).unwrap();
+    let week = Duration::from_secs(7 * 24 * 60 * 60);
+    assert_eq!(ledger.expire(now, week).unwrap(), 0);
+    assert_eq!(read_all(dir.path(), 10), (vec![1, 2, 3], vec![(0, 0)]));
 }

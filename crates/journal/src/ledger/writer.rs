@@ -182,9 +182,7 @@ impl Ledger {
         segments.pop();
         let mut removed = 0;
         for (number, path) in segments {
-            let newest = hash_chain::read_segment(number, &path)?
-                .and_then(|segment| segment.records.last().map(|record| record.entry.at));
-            let age = newest.map(|newest| now.duration_since(newest));
+            let age = newest_time(number, &path)?.map(|newest| now.duration_since(newest));
             if age.is_some_and(|age| age.unsigned_abs() <= keep || age.is_negative()) {
                 break;
             }
@@ -230,10 +228,11 @@ impl Ledger {
         let bytes = file.metadata().map_err(failed("measure"))?.len();
         if bytes > segment.end.offset {
             if !segment.is_complete {
-                // A whole line that does not fit is not a torn tail: it is kept as evidence, and
-                // the chain continues in a new segment.
-                self.end = segment.end.seq;
-                self.last_hash.clone_from(&segment.end.hash);
+                // A whole line that does not fit is not a torn tail: it is kept as evidence. What
+                // can be read after it keeps its number, and the chain continues in a new segment.
+                let read = hash_chain::read_from(path, segment.end.clone(), |_| true)?;
+                self.end = read.position.seq + read.damaged;
+                self.last_hash = read.position.hash;
                 return Ok(());
             }
             file.set_len(segment.end.offset).map_err(failed("cut"))?;
@@ -276,6 +275,26 @@ impl Ledger {
         }
         self.next_number += 1;
         Ok(current)
+    }
+}
+
+/// When the newest entry of a segment was made that can be read, or the file was written to; none
+/// where the segment does not exist any more.
+fn newest_time(number: u64, path: &Path) -> Result<Option<Timestamp>, WriteError> {
+    let mut newest = None;
+    if let Some(start) = hash_chain::first_position(number, path)? {
+        hash_chain::read_from(path, start, |record| {
+            newest = newest.max(Some(record.entry.at));
+            true
+        })?;
+    }
+    if newest.is_some() {
+        return Ok(newest);
+    }
+    match path.metadata().and_then(|metadata| metadata.modified()) {
+        Ok(modified) => Ok(Timestamp::try_from(modified).ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(WriteError::io("stat", path.display().to_string(), error)),
     }
 }
 

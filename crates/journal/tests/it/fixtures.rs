@@ -189,9 +189,9 @@ fn check(dir: &Path) {
     assert_eq!(read_events(&dir.join("output")).unwrap(), events());
     let reader = LedgerReader::open(&dir.join("ledger"));
     assert_eq!(reader.verify().unwrap().end, LedgerCursor(3));
-    let (records, _) = reader.read(LedgerCursor(0), 10).unwrap();
+    let page = reader.read(LedgerCursor(0), 10).unwrap();
     assert_eq!(
-        records
+        page.records
             .into_iter()
             .map(|record| record.entry)
             .collect::<Vec<_>>(),

@@ -106,12 +106,12 @@ fn fuzz_ledger() {
         fs::write(dir.path().join("0.seg"), input).expect("written");
         let reader = LedgerReader::open(dir.path());
         let mut cursor = LedgerCursor(0);
-        while let Ok((records, next)) = reader.read(cursor, ENTRIES) {
-            if records.is_empty() {
+        while let Ok(page) = reader.read(cursor, ENTRIES) {
+            if page.records.is_empty() {
                 break;
             }
-            assert!(next > cursor, "reading goes on");
-            cursor = next;
+            assert!(page.next > cursor, "reading goes on");
+            cursor = page.next;
         }
         if let Ok(verified) = reader.verify() {
             let has_entries = verified.end.0 > verified.first;

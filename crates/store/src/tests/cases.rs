@@ -545,7 +545,7 @@ pub(crate) fn a_group_does_not_follow_a_reset(mut fixture: Fixture) {
     for command in &commands[10..] {
         fixture.run(&owner, command, 0);
     }
-    let (records, _) = fixture.ledger.reader().read(read, 300).unwrap();
+    let records = fixture.ledger.reader().read(read, 300).unwrap().records;
     fixture.store.reset().unwrap();
     let error = fixture.store.apply(read, &records).unwrap_err();
     assert!(matches!(error, StoreError::Moved), "{error}");
