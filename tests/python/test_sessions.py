@@ -1,5 +1,7 @@
 """Sessions cannot see each other, and have their quota."""
 
+from pathlib import Path
+
 import pytest
 
 from harness import until
@@ -64,3 +66,14 @@ async def test_at_the_quota_a_start_that_waited_is_refused_and_its_holders_named
         async with each_installation.agent() as other:
             assert not (await other.execute("true")).is_error, "the quota is per session"
     until(lambda: each_installation.executions() == [], 20, "the cleaning of the session")
+
+
+async def test_the_end_of_a_session_with_many_commands_takes_few_threads(installation):
+    """Idle threads stay for ten seconds, so that a burst of them is still there when all is removed."""
+    async with installation.agent() as agent:
+        for _ in range(120):
+            await agent.execute("true")
+    until(lambda: installation.json("ps", "--all") == [], 30, "the removal")
+    status = Path(f"/proc/{installation.daemon().pid}/status").read_text()
+    threads = int(status.split("Threads:")[1].split()[0])
+    assert threads < 40, threads

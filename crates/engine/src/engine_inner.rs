@@ -34,6 +34,8 @@ use crate::unwritten::{UnwrittenEntries, UnwrittenExecutions};
 
 /// Capacity of the lifecycle channel, in events, for subscribers that lag.
 pub(crate) const LIFECYCLE_EVENTS_MAX: usize = 1_024;
+/// The most directories of executions that are removed at a time.
+const REMOVALS_MAX: usize = 4;
 /// The directory of executions within the state directory.
 const EXECUTIONS: &str = "executions";
 /// The directory of the ledger within the state directory.
@@ -65,6 +67,9 @@ pub(crate) struct EngineInner {
     pub(crate) open_readers: OpenReaders,
     /// Lets one journal be compressed at a time.
     pub(crate) compression_permit: Semaphore,
+    /// Limits the directories that are removed at a time: the end of a session removes all of its
+    /// executions, and each removal occupies a thread.
+    pub(crate) removal_permits: Semaphore,
     /// Whether some answer has already reported the capabilities that are missing on this host.
     pub(crate) host_warned: AtomicBool,
     /// The number of ledger entries so far.
@@ -163,6 +168,7 @@ impl EngineInner {
             tracker: TaskTracker::new(),
             closing: hooks.closing,
             compression_permit: Semaphore::new(1),
+            removal_permits: Semaphore::new(REMOVALS_MAX),
             host_warned: AtomicBool::new(false),
             ledger_end: watch::Sender::new(exclusive.ledger.end()),
             usage_monitor: hooks.usage_monitor,

@@ -130,8 +130,10 @@ pub(crate) async fn remove(core: &Arc<EngineInner>, id: ExecutionId) -> CleanOut
         let maintenance = entry.maintenance_lock.lock().await;
         let discarded = overlay::discard(&inner, &entry).await;
         let dir = entry.dir.clone();
+        // The semaphore is never closed.
+        let permit = inner.removal_permits.acquire().await;
         let removed = tokio::task::spawn_blocking(move || remove_directory(&dir)).await;
-        drop(maintenance);
+        drop((permit, maintenance));
         match removed {
             Ok(Ok(())) => {
                 inner.retention.remove(&entry);

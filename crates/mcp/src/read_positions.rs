@@ -3,7 +3,9 @@
 //! An answer continues where the last one to the same client ended, so that nothing printed between
 //! two calls is omitted or shown twice.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+
+use std::sync::Arc;
 
 use ostler_model::{Caller, ExecutionId, Principal, SessionName};
 use parking_lot::Mutex;
@@ -20,7 +22,9 @@ pub(super) struct ReadPositions(Mutex<PositionTable>);
 
 #[derive(Debug, Default)]
 struct PositionTable {
-    by_reader: HashMap<PositionKey, ReadPosition>,
+    by_reader: HashMap<Arc<PositionKey>, ReadPosition>,
+    /// The same readers by their last use, the least recent one first.
+    by_use: BTreeMap<u64, Arc<PositionKey>>,
     uses: u64,
 }
 
@@ -43,30 +47,37 @@ impl ReadPositions {
     /// This client was shown a range of output. A range that starts beyond the client's position
     /// leaves the position unchanged: the output in between was not shown.
     pub(super) fn advance(&self, caller: &Caller, id: ExecutionId, from: u64, to: u64) {
-        let mut positions = self.0.lock();
-        positions.uses += 1;
-        let used = positions.uses;
         let reader = position_key(caller, id);
-        if let Some(position) = positions.by_reader.get_mut(&reader) {
+        self.0.lock().advance(reader, from, to);
+    }
+}
+
+impl PositionTable {
+    fn advance(&mut self, reader: PositionKey, from: u64, to: u64) {
+        self.uses += 1;
+        let used = self.uses;
+        if let Some(position) = self.by_reader.get_mut(&reader) {
+            if let Some(reader) = self.by_use.remove(&position.last_used) {
+                self.by_use.insert(used, reader);
+            }
             position.last_used = used;
             if from <= position.offset {
                 position.offset = position.offset.max(to);
             }
             return;
         }
-        if positions.by_reader.len() >= POSITIONS {
-            let oldest = positions
-                .by_reader
-                .iter()
-                .min_by_key(|(_, it)| it.last_used);
-            let oldest = oldest.map(|(reader, _)| reader.clone());
-            oldest.map(|reader| positions.by_reader.remove(&reader));
+        if self.by_reader.len() >= POSITIONS
+            && let Some((_, oldest)) = self.by_use.pop_first()
+        {
+            self.by_reader.remove(&oldest);
         }
         let position = ReadPosition {
             offset: to,
             last_used: used,
         };
-        positions.by_reader.insert(reader, position);
+        let reader = Arc::new(reader);
+        self.by_use.insert(used, Arc::clone(&reader));
+        self.by_reader.insert(reader, position);
     }
 }
 
@@ -118,10 +129,18 @@ mod tests {
         let positions = ReadPositions::default();
         let ann = caller("ann");
         let ids: Vec<_> = (0..=POSITIONS).map(|_| ExecutionId::mint()).collect();
-        for id in &ids {
+        for id in &ids[..POSITIONS] {
             positions.advance(&ann, *id, 0, 1);
         }
-        assert_eq!(positions.get(&ann, ids[0]), None);
+        positions.advance(&ann, ids[0], 1, 2);
+        positions.advance(&ann, ids[POSITIONS], 0, 1);
+        assert_eq!(positions.get(&ann, ids[0]), Some(2));
+        assert_eq!(positions.get(&ann, ids[1]), None);
         assert_eq!(positions.get(&ann, ids[POSITIONS]), Some(1));
+        let table = positions.0.lock();
+        assert_eq!(
+            (table.by_reader.len(), table.by_use.len()),
+            (POSITIONS, POSITIONS)
+        );
     }
 }
