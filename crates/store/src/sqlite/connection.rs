@@ -47,6 +47,9 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     // A power failure may cost the last transactions, which are folded again; it damages nothing.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    // The statement journal of an insert, which the trigger needs, is some twenty pages: in a file
+    // it takes thousands of writes a second, and fails where /var/tmp is full.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(connection)
 }
 
