@@ -3,6 +3,7 @@ import type { Service } from '../api/types';
 import {
   isFailedService,
   livingDependents,
+  processId,
   serviceDisplayState,
   serviceParameters,
   serviceUrl,
@@ -26,6 +27,17 @@ function service(name: string, fields: Partial<Service> = {}): Service {
 
 const ended = (status: string, kind: string) =>
   ({ phase: 'finished', status, cause: { kind }, id: 'abc', paused: false }) as Service['execution'];
+
+describe('the process of a service', () => {
+  it('has an id while it runs, and none between two attempts or after its end', () => {
+    const execution = (phase: string) => ({ phase, os_pid: 4321 }) as Service['execution'];
+    expect(processId(service('a', { execution: execution('running') }))).toBe(4321);
+    expect(processId(service('a', { execution: execution('stopping') }))).toBe(4321);
+    expect(processId(service('a', { execution: execution('starting') }))).toBeNull();
+    expect(processId(service('a', { living: false, execution: execution('finished') }))).toBeNull();
+    expect(processId(service('a', {}))).toBeNull();
+  });
+});
 
 describe('the state of a service', () => {
   it('is stopping until its ports are free, whatever the daemon says of its processes', () => {

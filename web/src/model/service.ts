@@ -44,6 +44,12 @@ export function serviceDisplayState(service: Service, ending = false): DisplaySt
   return serviceState(status);
 }
 
+/** The id of its process in the operating system; `null` where it has none, as between two attempts. */
+export function processId({ living, execution }: Pick<Service, 'living' | 'execution'>): number | null {
+  if (!living || !execution || execution.phase === 'starting') return null;
+  return execution.os_pid;
+}
+
 /** Whether it failed, and nobody has dismissed that. */
 export function isFailedService(service: Service): boolean {
   return !service.dismissed && (service.status === 'failed' || service.status === 'crash_looping');

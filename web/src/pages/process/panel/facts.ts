@@ -33,7 +33,9 @@ export function processFacts(execution: Execution, processes: number | undefined
   };
   const number = (value: number) => value.toLocaleString(style.language);
   const others = (processes ?? 1) - 1;
-  add('PID', execution.os_pid?.toString(), {
+  // Between two attempts there is no process.
+  const pid = execution.phase === 'starting' ? null : execution.os_pid;
+  add('PID', pid?.toString(), {
     note: execution.phase === 'finished' || others < 1 ? undefined : t('process.and_more', { n: others }),
   });
   if (execution.start_time === null) addTime(t('process.accepted_at'), execution.created_at);
