@@ -331,6 +331,23 @@ def test_a_follower_goes_on_after_a_damaged_last_entry(installation):
     assert seqs == sorted(set(range(seqs[-1] + 1)) - {cursor}), seqs
 
 
+def test_a_damaged_file_is_kept_as_evidence(recorded):
+    """Also by the next daemon, whatever is damaged in it."""
+    installation, segment = recorded
+    whole = segment.read_bytes()
+    entries_before = whole.count(b"\n") - 1
+    segment.write_bytes(whole.replace(b"ostler-ledger", b"ostler-ledgeX", 1))
+    assert kinds(installation) == ["broken"]
+    installation.cli("run", "--", "true")
+    assert segment.read_bytes() == whole.replace(b"ostler-ledger", b"ostler-ledgeX", 1)
+    assert "broken" in kinds(installation)
+    page = entries(installation, "?limit=1000")
+    assert page["damaged"] == [{"first": 0, "last": 0}], page
+    assert [entry["seq"] for entry in page["entries"]][: entries_before] == list(range(1, entries_before + 1))
+    history = [row["command"] for row in installation.json("history")["executions"]]
+    assert any("exit 2" in command for command in history), history
+
+
 def test_the_version_is_that_of_the_binary(installation):
     installation.cli("ps")
     assert installation.rest("GET", "/api/v1/version") == {"version": installation.cli("--version").stdout.split()[-1].decode()}

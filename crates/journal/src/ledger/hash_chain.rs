@@ -19,6 +19,8 @@ const FORMAT: &str = "ostler-ledger";
 const SUFFIX: &str = "seg";
 /// The hash before the first entry.
 pub(super) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// An upper bound of the header line's length in bytes.
+const HEADER_MAX_BYTES: u64 = 1024;
 const HASH_CHARS: usize = GENESIS.len();
 const HASH_FIELD: &str = "{\"hash\":\"";
 
@@ -47,6 +49,19 @@ struct LedgerLine {
     seq: u64,
     #[serde(flatten)]
     entry: LedgerEntry,
+}
+
+/// What the file of a segment contains.
+#[derive(Debug)]
+pub(super) enum SegmentContent {
+    /// The file does not exist any more.
+    Missing,
+    /// No complete line, and not more than a header: a crash interrupted its creation.
+    Torn,
+    /// Its first line is complete, and no valid header.
+    DamagedHeader,
+    /// A header and entries.
+    Entries(LedgerSegment),
 }
 
 /// The content of one segment, as far as its lines are valid.
@@ -133,8 +148,6 @@ pub(super) fn file_name(number: u64) -> String {
 /// Reads the header of a segment and its length in bytes; none where it has no valid one, or does
 /// not exist any more.
 pub(super) fn read_header(path: &Path) -> Result<Option<(SegmentHeader, u64)>, ReadError> {
-    /// An upper bound of the header line's length in bytes.
-    const HEADER_MAX_BYTES: u64 = 1024;
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(HEADER_MAX_BYTES).read_to_end(&mut text));
     match read {
@@ -183,6 +196,22 @@ pub(super) struct SegmentPosition {
 }
 
 impl SegmentPosition {
+    /// After the damaged header of a segment. No entry follows from it; entries after the first one
+    /// follow from the hash that the line before them states.
+    const fn after_damaged_header(segment: u64, offset: u64) -> Self {
+        Self {
+            segment,
+            offset,
+            seq: 0,
+            hash: String::new(),
+        }
+    }
+
+    /// Whether the number of the next entry is known.
+    pub(super) const fn is_known(&self) -> bool {
+        !self.hash.is_empty()
+    }
+
     /// Advances by one line; none, and no change, where the line does not fit.
     fn advance(&mut self, line: &[u8]) -> Option<LedgerRecord> {
         let record = parse_after(line, &self.hash).filter(|record| record.seq == self.seq)?;
@@ -258,18 +287,34 @@ pub(super) struct ReadEnd {
     pub(super) damaged: u64,
 }
 
-/// Where the entries of a segment begin; none where it has no valid header.
+/// Where the entries of a segment begin; none where it has no complete line, or does not exist any
+/// more.
 pub(super) fn first_position(
     segment: u64,
     path: &Path,
 ) -> Result<Option<SegmentPosition>, ReadError> {
-    let header = read_header(path)?;
-    Ok(header.map(|(header, offset)| SegmentPosition {
-        segment,
-        offset,
-        seq: header.first,
-        hash: header.prev,
-    }))
+    if let Some((header, offset)) = read_header(path)? {
+        return Ok(Some(SegmentPosition {
+            segment,
+            offset,
+            seq: header.first,
+            hash: header.prev,
+        }));
+    }
+    let first_line = File::open(path).and_then(|file| {
+        let mut line = Vec::new();
+        BufReader::new(file).read_until(b'\n', &mut line)?;
+        Ok(line)
+    });
+    match first_line {
+        Ok(line) if line.ends_with(b"\n") => Ok(Some(SegmentPosition::after_damaged_header(
+            segment,
+            line.len() as u64,
+        ))),
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(ReadError::io("read", path.display().to_string(), error)),
+    }
 }
 
 /// Reads entries from a position on, and passes them on until `accept` returns false or the file
@@ -321,21 +366,27 @@ pub(super) fn read_from(
     })
 }
 
-/// Reads a segment's entries, up to the first that does not fit; none where it has no header.
-pub(super) fn read_segment(number: u64, path: &Path) -> Result<Option<LedgerSegment>, ReadError> {
+/// Reads a segment's entries, up to the first that does not fit.
+pub(super) fn read_segment(number: u64, path: &Path) -> Result<SegmentContent, ReadError> {
     let text = match std::fs::read(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(SegmentContent::Missing);
+        }
         Err(error) => return Err(ReadError::io("read", path.display().to_string(), error)),
     };
     let mut lines = text
         .split_inclusive(|&byte| byte == b'\n')
         .filter(|line| line.ends_with(b"\n"));
     let Some(first) = lines.next() else {
-        return Ok(None);
+        let is_short = text.len() as u64 <= HEADER_MAX_BYTES;
+        return Ok(match is_short {
+            true => SegmentContent::Torn,
+            false => SegmentContent::DamagedHeader,
+        });
     };
     let Some(header) = parse_header(path, first)? else {
-        return Ok(None);
+        return Ok(SegmentContent::DamagedHeader);
     };
     let mut end = SegmentPosition {
         segment: number,
@@ -352,7 +403,7 @@ pub(super) fn read_segment(number: u64, path: &Path) -> Result<Option<LedgerSegm
         };
         records.push(record);
     }
-    Ok(Some(LedgerSegment {
+    Ok(SegmentContent::Entries(LedgerSegment {
         header,
         records,
         end,

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::entry::{LedgerCursor, LedgerPage, LedgerRecord};
-use super::hash_chain::{self, LedgerSegment, SegmentPosition};
+use super::hash_chain::{self, LedgerSegment, SegmentContent, SegmentPosition};
 use crate::error::ReadError;
 
 /// The most positions at which reads ended that are kept.
@@ -108,11 +108,16 @@ impl LedgerReader {
                 None => None,
             };
             let end = end.map_or(u64::MAX, |(header, _)| header.first);
+            let has_known_start = index > 0 || start.is_known();
             let read = hash_chain::read_from(path, start, |record| {
                 if record.seq >= end {
                     return false;
                 }
                 if record.seq >= page.next.0 {
+                    if !has_known_start && page.records.is_empty() {
+                        // One entry is damaged at least; those before it may have expired.
+                        page.next = LedgerCursor(page.next.0.max(record.seq.saturating_sub(1)));
+                    }
                     page.push(record);
                 }
                 page.records.len() < limit
@@ -199,14 +204,17 @@ impl LedgerReader {
         for (index, (number, path)) in segments.iter().enumerate() {
             let break_at = |seq| Some((seq, hash_chain::file_name(*number)));
             let end = verified.as_ref().map_or(0, |verified| verified.end.0);
-            let Some(segment) = hash_chain::read_segment(*number, path)? else {
-                if self.has_expired(*number)? {
+            let is_last = index + 1 == segments.len();
+            let segment = match hash_chain::read_segment(*number, path)? {
+                SegmentContent::Entries(segment) => segment,
+                SegmentContent::Torn if is_last => break,
+                SegmentContent::Missing if self.has_expired(*number)? => {
                     return Ok(Walk::Expired(path.clone()));
                 }
-                if index + 1 < segments.len() {
+                SegmentContent::Missing | SegmentContent::Torn | SegmentContent::DamagedHeader => {
                     broken = break_at(end);
+                    break;
                 }
-                break;
             };
             let follows = verified.as_ref().is_none_or(|verified| {
                 segment.header.first == verified.end.0 && segment.header.prev == verified.hash

@@ -284,6 +284,44 @@ fn entries_after_a_damaged_line_are_read() {
 }
 
 #[test]
+fn a_damaged_header_hides_one_entry_and_no_file_is_removed() {
+    let damaged = |line: &str| line.replacen("ostler-ledger", "ostler-ledgeX", 1);
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path(), &[0, 1, 2]);
+    replace_line(dir.path(), 0, &damaged);
+    assert_eq!(read_all(dir.path(), 2), (vec![1, 2], vec![(0, 0)]));
+    let mut ledger = Ledger::open(dir.path()).unwrap();
+    assert_eq!(ledger.append(&entry(3)).unwrap(), 3);
+    assert!(dir.path().join("0.seg").exists());
+    assert_eq!(read_all(dir.path(), 2), (vec![1, 2, 3], vec![(0, 0)]));
+    let broken = ledger.reader().verify();
+    assert!(matches!(broken, Err(VerifyError::Broken { seq: 0, .. })));
+}
+
+#[test]
+fn segments_of_which_nothing_can_be_read_keep_their_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path(), &[0, DAY_S, DAY_S + 1, 3 * DAY_S]);
+    for (name, text) in [
+        ("1.seg", "?\n?\n?\n".to_owned()),
+        ("2.seg", "\0".repeat(5_000)),
+    ] {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let mut ledger = Ledger::open(dir.path()).unwrap();
+    assert_eq!(ledger.append(&entry(4 * DAY_S)).unwrap(), 3);
+    let mut names: Vec<_> = dir
+        .path()
+        .read_dir()
+        .unwrap()
+        .map(|it| it.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["0.seg", "1.seg", "2.seg", "3.seg"]);
+    assert_eq!(read_all(dir.path(), 10), (vec![0, 3], vec![(1, 2)]));
+}
+
+#[test]
 fn a_damaged_last_line_is_reported_with_the_next_entry() {
     let dir = tempfile::tempdir().unwrap();
     let mut ledger = Ledger::open(dir.path()).unwrap();

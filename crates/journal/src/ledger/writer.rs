@@ -9,7 +9,7 @@ use std::time::Duration;
 use ostler_model::Timestamp;
 
 use super::entry::LedgerEntry;
-use super::hash_chain::{self, GENESIS, LedgerSegment, SegmentHeader};
+use super::hash_chain::{self, GENESIS, LedgerSegment, SegmentContent, SegmentHeader};
 use super::heads::{HeadWriter, LedgerHead};
 use super::reader::LedgerReader;
 use crate::error::WriteError;
@@ -197,16 +197,43 @@ impl Ledger {
     fn recover(&mut self) -> Result<(), WriteError> {
         let mut segments = hash_chain::list_segments(&self.dir)?;
         self.next_number = segments.last().map_or(0, |(number, _)| number + 1);
+        // Lines of newer segments of which no entry can be read.
+        let mut damaged = 0;
         while let Some((number, path)) = segments.pop() {
-            if let Some(segment) = hash_chain::read_segment(number, &path)? {
-                return self.resume(number, &path, &segment);
+            match hash_chain::read_segment(number, &path)? {
+                SegmentContent::Entries(segment) => {
+                    self.resume(number, &path, &segment)?;
+                    if number + 1 < self.next_number {
+                        self.current = None;
+                    }
+                    self.end += damaged;
+                    return Ok(());
+                }
+                SegmentContent::Missing => {}
+                SegmentContent::Torn => {
+                    let path_text = path.display().to_string();
+                    std::fs::remove_file(&path)
+                        .map_err(|error| WriteError::io("remove", path_text, error))?;
+                    if number + 1 == self.next_number {
+                        self.next_number = number;
+                    }
+                }
+                // Kept as evidence: the chain continues in a new segment.
+                SegmentContent::DamagedHeader => {
+                    let Some(start) = hash_chain::first_position(number, &path)? else {
+                        continue;
+                    };
+                    let read = hash_chain::read_from(&path, start, |_| true)?;
+                    damaged += read.damaged;
+                    if read.position.is_known() {
+                        self.end = read.position.seq + damaged;
+                        self.last_hash = read.position.hash;
+                        return Ok(());
+                    }
+                }
             }
-            // Torn while it was created: it holds no entry.
-            let path_text = path.display().to_string();
-            std::fs::remove_file(&path)
-                .map_err(|error| WriteError::io("remove", path_text, error))?;
-            self.next_number = number;
         }
+        self.end = damaged;
         Ok(())
     }
 
