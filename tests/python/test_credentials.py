@@ -87,3 +87,66 @@ def test_medium_reads_every_store(homes_with_credentials, user):
         if store != ".gitconfig":
             assert any(MARK in line for line in lines[store]), (store, text)
     assert text.count(MARK) >= len(STORES)
+
+
+#: Renames what leads to a hidden file, or replaces it by something else; prints `in` where it could.
+RENAMES = {
+    "the directory": "mv app/private app/p2 && echo in",
+    "a directory above it": "mv app a2 && echo in",
+    "by a link": "mv app a2 && ln -s a2 app && echo in",
+    "the file": "mv app/private/key k2 && echo in",
+    "a hard link": "ln app/private/key k2 && echo in",
+    "remove what is above": "rm -rf app; test -e app || echo in",
+    "the link that the setting names": "mv link l2 && echo in",
+    "replace that link": "ln -sfn /tmp link && echo in",
+}
+
+
+@pytest.fixture(scope="module")
+def hiding(protected_envs):
+    """Installations whose settings hide two files in a workspace, one by a name that has a link."""
+    made = {}
+
+    def of(user):
+        if user not in made:
+            installation = made[user] = protected_envs.of(user)
+            workspace = installation.dir / "hiding"
+            for name in ("app/private/key", "other/key"):
+                put(workspace, name, MARK)
+            put(workspace, "app/private/neighbour", "seen")
+            (workspace / "link").symlink_to("other")
+            paths = [str(workspace / name) for name in ("app/private/key", "link/key")]
+            (installation.dir / "config" / "ostler" / "config.toml").write_text(f"[isolation]\nhide = {paths}\n".replace("'", '"'))
+            installation.give(installation.dir)
+            installation.shut_down()
+        return made[user], made[user].dir / "hiding"
+
+    return of
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("rename", RENAMES)
+def test_no_rename_reveals_what_settings_hide(hiding, user, rename):
+    installation, workspace = hiding(user)
+    client, level = INTERFACES["cli"], IsolationOptions(level="high")
+    result = client(installation, ["sh", "-c", f"{RENAMES[rename]}; echo seen > app/private/made; ls app/private; echo over"], level, cwd=workspace)
+    lines = [line.strip() for line in result.text.splitlines()]
+    assert "over" in lines and "in" not in lines and "made" in lines, result.text
+    result = client(installation, ["sh", "-c", "find . -type f | while read f; do echo \"$f: $(cat \"$f\")\"; done; echo over"], level, cwd=workspace)
+    assert "over" in result.text and "seen" in result.text and MARK not in result.text, result.text
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_configuration_and_state_stay_hidden_in_a_workspace_that_contains_them(protected_envs, user):
+    """The configuration decides what the next command may do."""
+    installation = protected_envs.of(user)
+    installation.cli("run", "--", "true")
+    client, level = INTERFACES["cli"], IsolationOptions(level="high")
+    script = ("mv ostler o2; echo '[policy]' > ostler/policy.toml; echo x > ostler/config.toml; ls -R; cat ostler/*; echo over")
+    for workspace in (installation.dir / "config", installation.state.parent):
+        assert (workspace / "ostler").is_dir()
+        result = client(installation, ["sh", "-c", script], level, cwd=workspace)
+        assert "over" in result.text and "audit.key" not in result.text and "ledger" not in result.text, result.text
+        assert not (workspace / "ostler" / "policy.toml").exists()
+        assert [path.name for path in workspace.iterdir()] == ["ostler"]
+    assert installation.cli("run", "--", "echo", "well").stdout == b"well\n"

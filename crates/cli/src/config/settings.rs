@@ -23,6 +23,8 @@ const AUDIT_KEY_FILE: &str = "audit.key";
 /// The default name of the key of the webhook, in the same directory.
 const WEBHOOK_KEY_FILE: &str = "webhook.key";
 /// The user's command templates, in the directory of the configuration file.
+/// The name of the directory of the user's configuration.
+const CONFIG_DIR: &str = "ostler";
 const TEMPLATES_DIR: &str = "templates";
 
 /// Policy that the environment or the flags of one stdio client set: it applies to that client, in
@@ -167,10 +169,18 @@ impl Config {
         }
     }
 
-    /// The configured paths, the daemon's sockets, and the file of secrets.
+    /// The configured paths, the daemon's sockets, the user's configuration, which decides what the
+    /// next command may do, and the files of secrets.
     fn hidden_paths(&self, mut paths: Vec<ByteString>) -> Vec<ByteString> {
         paths.push(ByteString::from(self.dirs().runtime));
+        let configuration = self.files().last();
+        let own_dir = configuration
+            .and_then(|file| file.parent())
+            .filter(|dir| dir.ends_with(CONFIG_DIR));
+        paths.extend(own_dir.map(ByteString::from));
         let files = [
+            configuration.cloned(),
+            self.text("policy.file").map(PathBuf::from),
             self.secrets_file(),
             self.audit_key_file(),
             self.webhook_secret_file(),

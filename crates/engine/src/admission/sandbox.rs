@@ -169,6 +169,14 @@ pub(super) struct PathContext<'a> {
     context: Option<PathBuf>,
 }
 
+/// A path that is hidden: where its name has symbolic links, by that name as well, so that a command
+/// does not make them lead elsewhere.
+fn given_and_canonical(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let canonical = canonical_or_self(path);
+    let given = (is_plain(path) && path != canonical).then(|| path.to_owned());
+    given.into_iter().chain([canonical])
+}
+
 impl<'a> PathContext<'a> {
     fn of(
         settings: &'a Settings,
@@ -190,7 +198,7 @@ impl<'a> PathContext<'a> {
             settings: isolation,
             own_home: home(&settings.base_env),
             home: home(env),
-            hidden: hidden.map(canonical_or_self).collect(),
+            hidden: hidden.flat_map(given_and_canonical).collect(),
             workspaces: (!listed.is_empty()).then(|| {
                 listed
                     .iter()

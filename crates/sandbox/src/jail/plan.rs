@@ -78,6 +78,7 @@ impl JailPlan {
         builder.add_visible_paths()?;
         builder.add_resolver()?;
         builder.protect_paths()?;
+        builder.keep_ways_to_hidden_paths()?;
         builder.mask_hidden_paths()?;
         builder.add_scripts()?;
         builder.build()
@@ -94,6 +95,8 @@ struct JailPlanBuilder<'a> {
     created: BTreeSet<PathBuf>,
     /// Host paths that are mounted at the same path inside.
     bind_mounted: Vec<PathBuf>,
+    /// Those of them that the command may write to.
+    writable: Vec<PathBuf>,
     links: Vec<PathBuf>,
     slots: usize,
     workspace: Option<PathBuf>,
@@ -109,6 +112,7 @@ impl<'a> JailPlanBuilder<'a> {
             after_seal: Vec::new(),
             created: BTreeSet::from([PathBuf::from("/")]),
             bind_mounted: Vec::new(),
+            writable: Vec::new(),
             links: Vec::new(),
             slots: 0,
             workspace: None,
@@ -377,6 +381,9 @@ impl<'a> JailPlanBuilder<'a> {
             self.workspace = Some(path.clone());
         }
         self.bind_mounted.push(path.clone());
+        if access == MountAccess::Write {
+            self.writable.push(path.clone());
+        }
         self.add_alias(named, &path)
     }
 

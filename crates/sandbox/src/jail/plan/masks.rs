@@ -79,6 +79,36 @@ impl JailPlanBuilder<'_> {
         below == Path::new(".git/hooks") && !self.spec.overlay
     }
 
+    /// Makes what leads to a hidden path in a writable directory a mount point: with another name, the
+    /// next command would see what it hides.
+    pub(super) fn keep_ways_to_hidden_paths(&mut self) -> Result<(), JailError> {
+        let mut kept = BTreeSet::new();
+        for named in self.spec.hide.iter().map(ByteString::as_path) {
+            let Some(resolved) = self.host.resolved.get(named) else {
+                continue;
+            };
+            let target = resolved.path.as_path();
+            // The last component, too, of a name that is a symbolic link.
+            let ways = named.ancestors().skip(usize::from(named == target));
+            let ways = ways.chain(target.ancestors().skip(1));
+            let is_inside = |way: &&Path| {
+                let mut roots = self.writable.iter();
+                roots.any(|root| way.starts_with(root) && *way != root)
+            };
+            kept.extend(ways.filter(is_inside).map(Path::to_owned));
+        }
+        // A directory comes before those in it.
+        for way in kept {
+            let at = relative_to_root(&way)?;
+            self.after_seal.push(MountOp::Protect {
+                at,
+                read_only: false,
+                create: false,
+            });
+        }
+        Ok(())
+    }
+
     pub(super) fn mask_hidden_paths(&mut self) -> Result<(), JailError> {
         for named in &self.spec.hide {
             let named = named.as_path();
