@@ -35,6 +35,9 @@ pub struct IsolationBody {
     /// Limits that were reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_hit: Vec<LimitKind>,
+    /// What was in force and was lost while the newest attempt ran, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<MissingCapability>,
     /// Files it created or changed in its workspace that tools run or follow automatically.
     #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
     pub autorun: AutorunReport,

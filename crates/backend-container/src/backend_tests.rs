@@ -112,6 +112,7 @@ fn record(outcome: LeaderOutcome) -> Box<ExitRecord> {
         journal_error: None,
         lost_bytes: 0,
         autorun: Box::default(),
+        lost_capabilities: Vec::new(),
     })
 }
 

@@ -8,7 +8,8 @@ use ostler_backend::{
 use ostler_fuzz::fuzz;
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
-    LimitKind, Limits, OrphanPolicy, SandboxSpec, TimeoutKind, Timestamp, Usage, lower_hex,
+    Capability, LimitKind, Limits, MissingCapability, OrphanPolicy, SandboxSpec, TimeoutKind,
+    Timestamp, Usage, lower_hex,
 };
 
 use super::*;
@@ -144,6 +145,14 @@ fn exit_record(at: Timestamp) -> ExitRecord {
         journal_error: Some("no space left on device".to_owned()),
         lost_bytes: 5,
         autorun: Box::default(),
+        lost_capabilities: Vec::new(),
+    }
+}
+
+fn lost() -> MissingCapability {
+    MissingCapability {
+        ability: Capability::Gate,
+        reason: "killed".to_owned(),
     }
 }
 
@@ -221,6 +230,7 @@ fn every_event() -> Vec<(&'static str, ProcessEvent)> {
             "input_progress",
             ProcessEvent::InputProgress { input: Some(input) },
         ),
+        ("degraded", ProcessEvent::Degraded { lost: lost() }),
     ]
 }
 
@@ -231,6 +241,16 @@ fn events_are_those_of_version_4_byte_for_byte() {
         assert_eq!(lower_hex(&packet), recorded(name), "{name}");
         assert_eq!(decode::<ProcessEvent>(&packet), Ok(event), "{name}");
     }
+}
+
+#[test]
+fn a_record_with_what_was_lost_is_sent_as_one_without() {
+    let at: Timestamp = "2026-11-23T06:35:42.661Z".parse().expect("a time");
+    let mut record = Box::new(exit_record(at));
+    record.lost_capabilities.push(lost());
+    let exited = ProcessEvent::Exited { record, idle: true };
+    let packet = encode(&exited).expect("a message");
+    assert_eq!(lower_hex(&packet), recorded("exited"));
 }
 
 #[test]

@@ -195,7 +195,8 @@ impl From<ProcessEvent> for ReceivedEvent {
 #[derive(Debug)]
 pub enum RecoveryOutcome {
     /// It runs; its events continue here. The first [`ProcessEvent::Frozen`] states without a
-    /// request whether it is frozen, and limits that were reached are reported again.
+    /// request whether it is frozen; limits that were reached and capabilities that were lost are
+    /// reported again.
     Running {
         /// The attempt that runs.
         attempt: u32,
@@ -207,7 +208,7 @@ pub enum RecoveryOutcome {
         handle: SpawnHandle,
     },
     /// It ended and left its exit record.
-    Exited(ExitRecord),
+    Exited(Box<ExitRecord>),
     /// How it ended is not known.
     Lost {
         /// Why that is not known.

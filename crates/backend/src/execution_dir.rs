@@ -175,6 +175,7 @@ mod tests {
             journal_error: Some("e".repeat(10_000)),
             lost_bytes: 5,
             autorun: Box::default(),
+            lost_capabilities: Vec::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::termination::WaitStatus;
-use crate::{AutorunReport, LimitKind, TimeoutKind, Timestamp, Usage};
+use crate::{AutorunReport, LimitKind, MissingCapability, TimeoutKind, Timestamp, Usage};
 
 /// The version byte of [`ExitRecord`].
 pub const EXIT_RECORD_VERSION: u8 = 1;
@@ -58,6 +58,39 @@ pub struct ExitRecord {
     /// Files it left in its workspace that other programs run or obey by themselves.
     #[serde(default)]
     pub autorun: Box<AutorunReport>,
+    /// Enforced capabilities that were lost while it ran. Only in files: in a message,
+    /// [`ProcessEvent::Degraded`](crate::ProcessEvent::Degraded) comes before the record, whose form
+    /// there is that of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "in_files")]
+    pub lost_capabilities: Vec<MissingCapability>,
+}
+
+/// Takes no byte in a format without field names (postcard).
+mod in_files {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::MissingCapability;
+
+    pub(super) fn serialize<S: Serializer>(
+        lost: &[MissingCapability],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        if to.is_human_readable() {
+            lost.serialize(to)
+        } else {
+            to.serialize_unit()
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<MissingCapability>, D::Error> {
+        if from.is_human_readable() {
+            Vec::deserialize(from)
+        } else {
+            Ok(Vec::new())
+        }
+    }
 }
 
 /// The outcome of a leader.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::InputProgress;
 use crate::termination::WaitStatus;
-use crate::{ExecutionId, ExitRecord, LimitKind, TimeoutKind, Timestamp};
+use crate::{ExecutionId, ExitRecord, LimitKind, MissingCapability, TimeoutKind, Timestamp};
 
 /// An event of an attempt.
 ///
@@ -105,6 +105,12 @@ pub enum ProcessEvent {
     },
     /// The process that supervised the attempt ended without leaving a record; its tree was killed.
     Lost,
+    /// An enforced capability was lost; the tree runs on without it. Repeated to an engine that
+    /// recovers the execution. Comes after [`ProcessEvent::Started`].
+    Degraded {
+        /// The capability, and why it was lost.
+        lost: MissingCapability,
+    },
 }
 
 /// A query a program sends to its terminal.

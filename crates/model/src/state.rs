@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Timestamp;
 use crate::autorun::AutorunReport;
 use crate::capability::MissingCapability;
-use crate::event::{Event, EventRecord, StopReason, TrimReason};
+use crate::event::{DegradedCapability, Event, EventRecord, StopReason, TrimReason};
 use crate::isolation::LimitKind;
 use crate::ranges::Ranges;
 use crate::service::{ReadinessSignal, ServicePort, ServiceStage};
@@ -115,8 +115,11 @@ pub struct State {
     pub dropped: Ranges,
     /// The capabilities that were requested and missing.
     pub missing: Vec<MissingCapability>,
-    /// The capabilities lost while it ran, as text.
+    /// What happened to its output while it ran, as text: the disk refused it, or took it again.
     pub degraded: Vec<String>,
+    /// The enforced capabilities that the newest attempt lost while it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_capabilities: Vec<MissingCapability>,
     /// The limits that were reached, each once.
     pub limits_hit: Vec<LimitKind>,
     /// The outcome of the workspace's overlay; none without an overlay or a decision.
@@ -148,6 +151,12 @@ impl State {
     #[must_use]
     pub fn newest_start(&self) -> Option<Timestamp> {
         self.attempt_started_at.or(self.started_at)
+    }
+
+    /// What was lost while it ran, as text.
+    pub fn degradations(&self) -> impl Iterator<Item = &String> {
+        let lost = self.lost_capabilities.iter().map(|it| &it.reason);
+        self.degraded.iter().chain(lost)
     }
 
     /// Whether it ended for good.
@@ -200,7 +209,7 @@ impl State {
             Event::LimitHit { limit } => self.record_limit(*limit),
             Event::Autorun { report } => self.autorun.merge(report),
             Event::Workspace { fate, .. } => self.workspace = Some(*fate),
-            Event::Degraded { detail, .. } => self.degraded.push(detail.clone()),
+            Event::Degraded { ability, detail } => self.degrade(*ability, detail),
             Event::Stopping { order } => self.stop(order),
             Event::Exited {
                 leftovers,
@@ -235,6 +244,7 @@ impl State {
         self.started_at.get_or_insert(at);
         self.attempt_started_at = Some(at);
         self.clear_readiness();
+        self.lost_capabilities.clear();
         self.restart_reason = None;
         self.backoff_until = None;
         self.detached = false;
@@ -305,6 +315,17 @@ impl State {
         self.warnings.clear();
         self.healthy = None;
         self.health = None;
+    }
+
+    fn degrade(&mut self, ability: DegradedCapability, detail: &str) {
+        match ability {
+            DegradedCapability::Journal => self.degraded.push(detail.to_owned()),
+            DegradedCapability::Enforcement(ability) => {
+                let reason = detail.to_owned();
+                self.lost_capabilities
+                    .push(MissingCapability { ability, reason });
+            }
+        }
     }
 
     fn trim(&mut self, from: u64, to: u64, reason: TrimReason) {

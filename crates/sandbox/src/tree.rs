@@ -11,7 +11,7 @@ use ostler_sys::{proc, signals};
 use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 
 use crate::spawn::SpawnedChild;
-use crate::spawn::wait::{self, ReapOutcome};
+use crate::spawn::wait::{self, ReapOutcome, Reaped};
 
 /// The environment variable that marks every process of an execution.
 pub const EXECUTION_VARIABLE: &str = "OSTLER_EXECUTION";
@@ -52,8 +52,8 @@ pub trait Enclosure: fmt::Debug {
     /// Its own processes, which are no members of the tree.
     fn helper_pids(&self) -> Vec<i32>;
 
-    /// Whether a reaped process is a helper.
-    fn is_helper(&self, pid: i32) -> bool;
+    /// Handles the end of a process that was reaped; false if it is none of the helpers.
+    fn on_helper_reaped(&mut self, reaped: &Reaped) -> bool;
 
     /// Members that are no descendants of the leader.
     fn member_pids(&self) -> Vec<i32>;
@@ -84,7 +84,7 @@ impl Enclosure for NoEnclosure {
         match *self {}
     }
 
-    fn is_helper(&self, _pid: i32) -> bool {
+    fn on_helper_reaped(&mut self, _reaped: &Reaped) -> bool {
         match *self {}
     }
 
@@ -167,6 +167,11 @@ impl<E: Enclosure> ProcessTree<E> {
         self.enclosure.as_ref()
     }
 
+    /// As [`enclosure`](Self::enclosure).
+    pub const fn enclosure_mut(&mut self) -> Option<&mut E> {
+        self.enclosure.as_mut()
+    }
+
     /// The leader's status, once it has ended.
     pub const fn status(&self) -> Option<WaitStatus> {
         self.status
@@ -228,9 +233,9 @@ impl<E: Enclosure> ProcessTree<E> {
         }
     }
 
-    fn on_reaped(&mut self, reaped: &wait::Reaped) {
+    fn on_reaped(&mut self, reaped: &Reaped) {
         let enclosure = self.enclosure.as_mut();
-        if enclosure.is_some_and(|enclosure| enclosure.is_helper(reaped.pid)) {
+        if enclosure.is_some_and(|enclosure| enclosure.on_helper_reaped(reaped)) {
             return;
         }
         wait::add_usage(&mut self.usage, reaped.usage);

@@ -276,7 +276,7 @@ impl FakeBackend {
         }
         let record = std::fs::read(dir.join("exit")).ok();
         match record.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
-            Some(record) => RecoveryOutcome::Exited(record),
+            Some(record) => RecoveryOutcome::Exited(Box::new(record)),
             None => RecoveryOutcome::Lost {
                 reason: LostReason::NoRecord,
                 attempt: 0,
@@ -338,6 +338,7 @@ impl FakeTree {
             journal_error: None,
             lost_bytes: 0,
             autorun: Box::default(),
+            lost_capabilities: Vec::new(),
         };
         if let Ok(bytes) = serde_json::to_vec(&record) {
             // A directory that was removed takes no record; the event is sent all the same.

@@ -3356,6 +3356,8 @@ export interface components {
             limits: components["schemas"]["Limits"];
             /** @description Limits that were reached. */
             limits_hit?: components["schemas"]["LimitKind"][];
+            /** @description What was in force and was lost while the newest attempt ran, each with the reason. */
+            lost?: components["schemas"]["MissingCapability"][];
             /** @description The requested parts that are not available here, each with its reason. */
             missing: components["schemas"]["MissingCapability"][];
             /** @description Missing capabilities that are reported to people unasked: those that no command gets on this host are reported once per daemon. */

@@ -135,7 +135,7 @@ async fn recorded_exit(
 ) -> Option<RecoveryOutcome> {
     match read_exit_record(dir) {
         StoredFile::Complete(record) if record.attempt >= header.attempt => {
-            Some(RecoveryOutcome::Exited(record))
+            Some(RecoveryOutcome::Exited(Box::new(record)))
         }
         StoredFile::Complete(_) | StoredFile::Missing => None,
         StoredFile::NoDescriptor => Some(RecoveryOutcome::Unreachable(shims.no_open_files())),

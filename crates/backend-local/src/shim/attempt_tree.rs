@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use ostler_model::termination::WaitStatus;
-use ostler_model::{AutorunReport, OrphanPolicy, Usage};
+use ostler_model::{AutorunReport, MissingCapability, OrphanPolicy, Usage};
 use ostler_sandbox::tree::ProcessTree;
 use ostler_sys::proc;
 
@@ -54,6 +54,14 @@ impl AttemptTree {
         match self {
             Self::Local(_) => None,
             Self::Container(tree) => Some(tree),
+        }
+    }
+
+    /// What its isolation has lost since the last call.
+    pub(crate) fn take_lost(&mut self) -> Option<MissingCapability> {
+        match self {
+            Self::Local(tree) => tree.enclosure_mut().and_then(RunningJail::take_lost),
+            Self::Container(_) => None,
         }
     }
 

@@ -1,10 +1,12 @@
 //! Runs one tree from spawn to its end: a poll loop over the daemon, the leader and its output.
 
+mod detach;
 mod finish;
 mod freeze;
 mod idempotent_inputs;
 mod input;
 mod limits;
+mod lost;
 mod reserve;
 mod stopped;
 mod timers;
@@ -15,7 +17,7 @@ use std::time::{Duration, Instant};
 use ostler_backend::execution_dir;
 use ostler_backend::output_sink::{OutputSink, SinkEvent};
 use ostler_backend::{ControlCommand, KillReason, LaunchIo, LaunchPlan, ProcessEvent};
-use ostler_model::LimitKind;
+use ostler_model::{LimitKind, MissingCapability};
 use ostler_sandbox::cgroup::CgroupSlot;
 use ostler_sandbox::stdio::set_size;
 use ostler_sys::seqpacket::ReceiveMode;
@@ -94,6 +96,8 @@ pub(crate) struct AttemptRunner<'a> {
     cpu_before: Option<(u64, u64)>,
     /// Limits that were reported.
     limits_hit: Vec<LimitKind>,
+    /// What the isolation has lost.
+    lost_capabilities: Vec<MissingCapability>,
     freeze_state: Option<FreezeState>,
     /// A signal that stops the tree was requested, and none since that continues it.
     stop_ordered: bool,
@@ -162,6 +166,7 @@ impl<'a> AttemptRunner<'a> {
             oom_before,
             cpu_before,
             limits_hit: Vec::new(),
+            lost_capabilities: Vec::new(),
             freeze_state: None,
             stop_ordered: false,
             plan: spawned.plan,
@@ -319,6 +324,7 @@ impl<'a> AttemptRunner<'a> {
         }
         self.send_frozen();
         self.resend_limits();
+        self.resend_lost();
         self.send_detached();
         self.make_spare_socket();
     }
@@ -431,6 +437,7 @@ impl<'a> AttemptRunner<'a> {
         }
         self.continue_stopped();
         let empty = self.tree.reap();
+        self.check_lost();
         if self.tree.status().is_some() && self.ended.is_none() {
             self.on_leader_exit(empty);
         }
@@ -450,20 +457,6 @@ impl<'a> AttemptRunner<'a> {
         }
         self.escalation
             .on_leader_exit(self.tree.orphan_policy(), Instant::now());
-    }
-
-    /// Lets the processes that the leader left continue the attempt.
-    fn detach(&mut self) {
-        self.detached = true;
-        self.tree.detach();
-        self.send_started();
-        self.send_detached();
-    }
-
-    fn send_detached(&mut self) {
-        if let (true, Some(status)) = (self.detached, self.tree.status()) {
-            self.daemon.send(&ProcessEvent::Detached { status }, None);
-        }
     }
 
     fn terminate(&mut self, reason: KillReason, grace: Duration) {

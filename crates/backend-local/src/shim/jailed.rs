@@ -2,7 +2,9 @@
 //!
 //! Init and egress proxy are helper processes, children of the shim: neither members nor leftovers
 //! of the command. The init ends with the shim (`PR_SET_PDEATHSIG`), and the jail with the init;
-//! the egress proxy ends with its connection to the shim or with the init.
+//! the egress proxy ends with its connection to the shim or with the init. One that ends before the
+//! init, because something killed it, is not replaced: the jail has no network any more, which is
+//! reported.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -10,10 +12,12 @@ use std::time::Duration;
 
 use ostler_egress::{EgressClient, EgressConfig, EgressError};
 use ostler_model::sandbox_spec::{HostRule, NetworkAccess};
-use ostler_model::{AutorunReport, ByteString, Capability, SandboxSpec};
+use ostler_model::termination::WaitStatus;
+use ostler_model::{AutorunReport, ByteString, Capability, MissingCapability, SandboxSpec};
 use ostler_sandbox::autorun::AutorunSnapshot;
 use ostler_sandbox::jail::{HostFacts, Jail, JailError, JailOptions, JailPlan, OverlayDirs};
 use ostler_sandbox::overlay;
+use ostler_sandbox::spawn::wait::Reaped;
 use ostler_sandbox::tree::Enclosure;
 use ostler_sys::errno::errno_of;
 use ostler_sys::pidfd;
@@ -56,9 +60,36 @@ pub(crate) struct RunningJail {
     jail: Jail,
     /// Whether the init has ended.
     exited: bool,
-    egress: Option<EgressClient>,
+    /// The egress proxy, where one was started.
+    egress: Option<Box<JailEgress>>,
     /// The files of its workspace that run automatically, before the start.
     autorun_before: Option<AutorunSnapshot>,
+}
+
+/// The egress proxy of a jail.
+#[derive(Debug)]
+struct JailEgress {
+    /// The connection to it, while it runs.
+    client: Option<EgressClient>,
+    /// It and its child, which passes to the shim when it ends, as long as they are not reaped.
+    pids: Vec<i32>,
+    /// What the command loses when it ends.
+    purpose: &'static str,
+    /// What was lost and is not reported yet.
+    lost: Option<MissingCapability>,
+}
+
+impl JailEgress {
+    fn new(client: EgressClient, spec: &SandboxSpec) -> Self {
+        let mut pids = vec![client.pid()];
+        pids.extend(proc::descendants(client.pid()));
+        Self {
+            client: Some(client),
+            pids,
+            purpose: egress_purpose(spec),
+            lost: None,
+        }
+    }
 }
 
 impl RunningJail {
@@ -98,7 +129,7 @@ impl RunningJail {
                         ..egress_failure(&error)
                     })?;
             }
-            running.egress = Some(egress);
+            running.egress = Some(Box::new(JailEgress::new(egress, spec)));
         }
         Ok(running)
     }
@@ -149,6 +180,11 @@ impl RunningJail {
         rustix::fs::fchown(channel, Some(user), Some(group)).map_err(LaunchFailure::at(STEP_CHOWN))
     }
 
+    /// What the command has lost since the last call.
+    pub(super) fn take_lost(&mut self) -> Option<MissingCapability> {
+        self.egress.as_mut().and_then(|egress| egress.lost.take())
+    }
+
     /// Files in its workspace that run automatically and that the command created or changed.
     pub(super) fn autorun(&self) -> AutorunReport {
         let before = self.autorun_before.as_ref();
@@ -165,10 +201,7 @@ impl Enclosure for RunningJail {
     /// Helper processes of the command: children of the shim, and their children.
     fn helper_pids(&self) -> Vec<i32> {
         let mut pids = vec![self.jail.pid()];
-        if let Some(egress) = &self.egress {
-            pids.push(egress.pid());
-            pids.extend(proc::descendants(egress.pid()));
-        }
+        pids.extend(self.egress.iter().flat_map(|egress| &egress.pids));
         pids
     }
 
@@ -186,12 +219,22 @@ impl Enclosure for RunningJail {
         (!self.exited).then(|| self.jail.pidfd())
     }
 
-    /// Whether a reaped process is a helper. The init is not reaped with others: it ends without a
-    /// signal.
-    fn is_helper(&self, pid: i32) -> bool {
-        self.egress
-            .as_ref()
-            .is_some_and(|egress| egress.pid() == pid)
+    /// Handles the end of the egress proxy or its child. The init is not reaped with others: it ends
+    /// without a signal. The proxy ends by itself only when the init has ended.
+    fn on_helper_reaped(&mut self, reaped: &Reaped) -> bool {
+        let Some(egress) = &mut self.egress else {
+            return false;
+        };
+        let Some(index) = egress.pids.iter().position(|it| *it == reaped.pid) else {
+            return false;
+        };
+        egress.pids.swap_remove(index);
+        let is_proxy = |client: &mut EgressClient| client.pid() == reaped.pid;
+        if egress.client.take_if(is_proxy).is_some() {
+            let lost = lost_egress(reaped.status, egress.purpose);
+            egress.lost = (!self.exited && !has_ended(&self.jail)).then_some(lost);
+        }
+        true
     }
 
     /// Handles the leader's end: the init ends with the last process, which may be at once. Waits
@@ -224,8 +267,9 @@ impl Enclosure for RunningJail {
 
 impl Drop for RunningJail {
     fn drop(&mut self) {
-        if let Some(egress) = self.egress.take() {
-            egress.shutdown();
+        let egress = self.egress.as_mut();
+        if let Some(client) = egress.and_then(|egress| egress.client.take()) {
+            client.shutdown();
         }
     }
 }
@@ -239,6 +283,32 @@ fn egress_hosts(spec: &SandboxSpec) -> Option<&[HostRule]> {
         NetworkAccess::AllowList { hosts } => Some(hosts),
         NetworkAccess::None if !spec.forwards.is_empty() => Some(&[]),
         NetworkAccess::None | NetworkAccess::Full => None,
+    }
+}
+
+/// Whether the init of a jail has ended.
+fn has_ended(jail: &Jail) -> bool {
+    pidfd::has_ended_within(jail.pidfd(), Duration::ZERO)
+}
+
+/// What a command loses when its egress proxy ends.
+const fn egress_purpose(spec: &SandboxSpec) -> &'static str {
+    match (&spec.network, spec.forwards.is_empty()) {
+        (NetworkAccess::AllowList { .. }, true) => "the listed hosts can no longer be reached",
+        (NetworkAccess::AllowList { .. }, false) => {
+            "the listed hosts can no longer be reached, and no forwarded port leads to the command"
+        }
+        (NetworkAccess::None | NetworkAccess::Full, _) => {
+            "no forwarded port leads to the command any more"
+        }
+    }
+}
+
+/// What is reported of an egress proxy that ended before the jail.
+fn lost_egress(status: WaitStatus, purpose: &str) -> MissingCapability {
+    MissingCapability {
+        ability: Capability::Gate,
+        reason: format!("the egress proxy has ended too early ({status}): {purpose}"),
     }
 }
 
@@ -301,5 +371,36 @@ fn egress_failure(error: &EgressError) -> LaunchFailure {
         step,
         errno,
         message: Some(format!("cannot open the gate to the network: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_model::Signal;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_egress_proxy_is_reported_with_what_it_was_for() {
+        let list = || NetworkAccess::AllowList { hosts: Vec::new() };
+        let forwards = || vec!["8080:80".parse().expect("two ports")];
+        let cases = [
+            (list(), Vec::new(), "hosts can no longer be reached"),
+            (list(), forwards(), "reached, and no forwarded port leads"),
+            (NetworkAccess::None, forwards(), "no forwarded port leads"),
+        ];
+        for (network, forwards, expected) in cases {
+            let spec = SandboxSpec {
+                network,
+                forwards,
+                ..SandboxSpec::default()
+            };
+            let killed = WaitStatus::Signal(Signal::KILL);
+            let lost = lost_egress(killed, egress_purpose(&spec));
+            assert_eq!(lost.ability, Capability::Gate);
+            let begin = "the egress proxy has ended too early (ended by SIGKILL): ";
+            let purpose = lost.reason.strip_prefix(begin).expect("how it ended");
+            assert!(purpose.contains(expected), "{purpose}");
+        }
     }
 }

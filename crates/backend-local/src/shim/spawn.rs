@@ -146,6 +146,7 @@ fn failure_record(
         journal_error: None,
         lost_bytes: 0,
         autorun: Box::default(),
+        lost_capabilities: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@
 mod ends;
 mod evidence;
 mod limits;
+mod lost;
 
 use std::path::Path;
 use std::time::Duration;
@@ -48,6 +49,14 @@ pub(crate) const CASES: &[TestCase] = &[
     ("shims_go_from_cell_to_cell", recycled),
     ("a_daemon_may_go_and_come", adopted),
     ("a_gate_lives_as_long_as_its_command", gate),
+    (
+        "a_killed_gate_is_reported_once_to_each_daemon",
+        lost::reported,
+    ),
+    (
+        "a_killed_gate_is_on_record_without_a_daemon",
+        lost::recorded,
+    ),
 ];
 
 /// A fixture with a workspace; none where jails are not available.

@@ -207,7 +207,7 @@ fn full_disk_alone() {
         let backend = opened.await.expect("it opens");
         let record = match backend.recover(id).await {
             ostler_backend::RecoveryOutcome::Running { handle, .. } => wait_exit(handle).await,
-            ostler_backend::RecoveryOutcome::Exited(record) => record,
+            ostler_backend::RecoveryOutcome::Exited(record) => *record,
             found => panic!("its end is known: {found:?}"),
         };
         assert!(record.lost_bytes > 0);

@@ -109,7 +109,7 @@ fn ended_alone() {
     };
     let done = FinishedRun {
         dir: fixture.dir(id),
-        record,
+        record: *record,
     };
     assert_eq!((done.code(), done.out().as_str()), (Some(9), "bye\n"));
     wait_until(|| !fixture.dir(id).join("ctl.sock").exists());

@@ -4,6 +4,7 @@ use clap::Args;
 use hyper::Method;
 use jiff::tz::TimeZone;
 use ostler_api::{DamagedEntriesBody, EventBody, EventsBody};
+use ostler_model::event::DegradedCapability;
 use ostler_model::{AlertKind, Event, duration};
 use ostler_render::isolation;
 use tokio::signal::unix::{SignalKind, signal};
@@ -165,6 +166,13 @@ fn describe_event(event: &EventBody, value: &serde_json::Value) -> String {
     }
     if let Event::Refused { message, .. } = &event.event {
         return message.clone();
+    }
+    if let Event::Degraded {
+        ability: DegradedCapability::Enforcement(ability),
+        detail,
+    } = &event.event
+    {
+        return format!("ability={} detail={detail}", ability.as_str());
     }
     if let Event::Interaction { interaction, state } = &event.event {
         return match event.request.get("message").and_then(|it| it.as_str()) {

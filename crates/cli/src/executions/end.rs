@@ -49,11 +49,14 @@ pub(crate) fn report_end(info: &ExecutionBody) -> u8 {
     exit_code(info)
 }
 
-/// Reports after the end which limits were reached, and how to commit or discard an overlay.
+/// Reports after the end which limits were reached, what was lost, and how to commit or discard an overlay.
 fn report_isolation(info: &ExecutionBody) {
     let (id, isolation) = (&info.id, &info.isolation);
     for limit in limits_reached(info) {
         crate::print_note(&format!("{id}: {limit}"));
+    }
+    for lost in &isolation.lost {
+        crate::print_note(&format!("{id}: {}", lost.reason));
     }
     for line in isolation::describe_autorun(&isolation.autorun) {
         crate::print_note(&format!("{id}: {line}"));

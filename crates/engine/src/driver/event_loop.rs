@@ -170,7 +170,7 @@ impl Driver {
             RecoveryOutcome::Exited(record) => {
                 self.apply_exit_record(&record);
                 SupervisorInput::Process(ProcessEvent::Exited {
-                    record: Box::new(record),
+                    record,
                     idle: false,
                 })
             }
@@ -374,6 +374,7 @@ impl Driver {
                 self.read_last_output_end().await;
             }
             ProcessEvent::LimitHit { .. }
+            | ProcessEvent::Degraded { .. }
             | ProcessEvent::Detached { .. }
             | ProcessEvent::Hello { .. } => {}
         }

@@ -265,7 +265,7 @@ fn add_evidence(diagnosis: &mut Diagnosis, state: &State) {
             .push(format!("{at} {kind}: {}", sign.detail));
     }
     diagnosis.evidence.extend(state.warnings.iter().cloned());
-    diagnosis.evidence.extend(state.degraded.iter().cloned());
+    diagnosis.evidence.extend(state.degradations().cloned());
     if let (Some(end), true, None) = (&state.last_end, state.attempt > 1, state.ended_at) {
         let before = state.attempt - 1;
         diagnosis

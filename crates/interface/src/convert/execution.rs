@@ -45,7 +45,7 @@ pub fn execution_body(info: &ExecutionInfo) -> ExecutionBody {
         service: service_state_body(info).map(Box::new),
         paused: state.paused,
         isolation: isolation_body(info),
-        degraded: state.degraded.clone(),
+        degraded: state.degradations().cloned().collect(),
         leftovers: state.leftovers,
         survivors: info.survivors.clone(),
         keep: spec.keep,
@@ -131,6 +131,7 @@ fn isolation_body(info: &ExecutionInfo) -> IsolationBody {
         backend: isolation.backend,
         limits: isolation.limits,
         limits_hit: hit,
+        lost: info.state.lost_capabilities.clone(),
         autorun: info.state.autorun.clone(),
         confinement: isolation
             .confinement

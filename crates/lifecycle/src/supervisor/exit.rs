@@ -106,6 +106,9 @@ impl Supervisor {
         for limit in memory.into_iter().chain(record.limits_hit.iter().copied()) {
             self.on_limit_hit(record.ended_at, limit);
         }
+        for lost in &record.lost_capabilities {
+            self.on_capability_lost(record.ended_at, lost.clone());
+        }
         if !record.autorun.is_empty() {
             let report = AutorunReport::clone(&record.autorun);
             self.record_if_created(record.ended_at, Event::Autorun { report });

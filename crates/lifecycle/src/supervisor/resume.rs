@@ -46,6 +46,7 @@ impl Supervisor {
             Event::Started { attempt, .. } => {
                 // The start of the attempt to be ended may be reported late.
                 self.pending_restart = self.pending_restart.filter(|(ended, _)| ended >= attempt);
+                self.lost_capabilities.clear();
                 self.started_attempt = *attempt;
                 self.attempt = self.attempt.max(*attempt);
             }
@@ -70,6 +71,10 @@ impl Supervisor {
                 ability: DegradedCapability::Journal,
                 ..
             } => self.journal_failed = true,
+            Event::Degraded {
+                ability: DegradedCapability::Enforcement(lost),
+                ..
+            } => self.lost_capabilities.push(*lost),
             Event::Trimmed {
                 from,
                 to,
@@ -95,7 +100,6 @@ impl Supervisor {
             | Event::LimitHit { .. }
             | Event::Autorun { .. }
             | Event::Workspace { .. }
-            | Event::Degraded { .. }
             | Event::Stopping { .. }
             | Event::Adopted { .. }
             | Event::Trimmed { .. }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use ostler_model::ControlCommand;
 use ostler_model::event::{DegradedCapability, TrimReason};
 use ostler_model::{
-    Event, EventRecord, Lifetime, PortForward, ProcessEvent, Signal, State, StopReason,
-    Termination, TerminationCause, Timestamp,
+    Capability, Event, EventRecord, Lifetime, MissingCapability, PortForward, ProcessEvent, Signal,
+    State, StopReason, Termination, TerminationCause, Timestamp,
 };
 
 use super::effect::{SupervisorEffect, Timer};
@@ -60,6 +60,8 @@ pub struct Supervisor {
     pub(super) ended_attempt: Option<(u32, Event)>,
     pub(super) journal_failed: bool,
     pub(super) journal_recovered: bool,
+    /// The capabilities that the attempt is recorded to have lost.
+    pub(super) lost_capabilities: Vec<Capability>,
     /// Bytes of the attempt that are recorded as lost to a full disk.
     pub(super) lost_bytes: u64,
     /// The readiness of a service, while an attempt of it runs.
@@ -91,6 +93,7 @@ impl Supervisor {
             ended_attempt: None,
             journal_failed: false,
             journal_recovered: false,
+            lost_capabilities: Vec::new(),
             lost_bytes: 0,
             readiness: None,
             pending_restart: None,
@@ -206,6 +209,7 @@ impl Supervisor {
             }
             ProcessEvent::Detached { status } => self.on_detached(now, status),
             ProcessEvent::LimitHit { limit } => self.on_limit_hit(now, limit),
+            ProcessEvent::Degraded { lost } => self.on_capability_lost(now, lost),
             ProcessEvent::Exited { record, .. } => self.on_exited(now, &record),
             ProcessEvent::Lost => self.on_shim_gone(now),
             // Answers to requests: the driver knows who made them.
@@ -287,6 +291,15 @@ impl Supervisor {
             };
             let ability = DegradedCapability::Journal;
             let detail = format!("output goes to disk again; {lost}");
+            self.record_if_created(now, Event::Degraded { ability, detail });
+        }
+    }
+
+    /// Records each capability that an attempt loses once, however often it is reported.
+    pub(super) fn on_capability_lost(&mut self, now: Timestamp, lost: MissingCapability) {
+        if !self.lost_capabilities.contains(&lost.ability) {
+            let ability = DegradedCapability::Enforcement(lost.ability);
+            let detail = lost.reason;
             self.record_if_created(now, Event::Degraded { ability, detail });
         }
     }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use ostler_model::termination::WaitStatus;
+use ostler_model::{Capability, MissingCapability};
 use ostler_model::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::{
     Event, EventRecord, Lifetime, LostReason, Principal, ProcessEvent, RestartPolicy, Signal,
@@ -43,6 +44,7 @@ fn exit(attempt: u32, status: WaitStatus, ladder: Option<KillReason>) -> ExitRec
         journal_error: None,
         lost_bytes: 0,
         autorun: Box::default(),
+        lost_capabilities: Vec::new(),
     }
 }
 
@@ -584,6 +586,79 @@ fn what_is_lost_does_not_come_back_unless_its_supervisor_process_alone_is_gone()
     assert!(lost(FINITE, false, LostReason::ShimKilled));
     let never = Lifetime::service(RestartPolicy::Never);
     assert!(lost(never, false, LostReason::ShimKilled));
+}
+
+fn lost(reason: &str) -> MissingCapability {
+    MissingCapability {
+        ability: Capability::Gate,
+        reason: reason.to_owned(),
+    }
+}
+
+fn degradations(records: &[EventRecord]) -> Vec<String> {
+    let details = records.iter().filter_map(|record| match &record.event {
+        Event::Degraded { detail, .. } => Some(detail.clone()),
+        _ => None,
+    });
+    details.collect()
+}
+
+#[test]
+fn what_an_attempt_loses_is_recorded_once_however_it_is_reported() {
+    let lifetime = Lifetime::service(RestartPolicy::Always { max: 3 });
+    let mut supervisor = Supervisor::new(lifetime.clone(), GRACE);
+    let missing = Vec::new();
+    let mut effects = supervisor.handle(at(0), SupervisorInput::Admitted { missing });
+    let started = |millis| ProcessEvent::Started {
+        pid: 7,
+        at: at(millis),
+    };
+    let degraded = |reason| ProcessEvent::Degraded { lost: lost(reason) };
+    effects.extend(supervisor.handle(at(1), SupervisorInput::Spawned));
+    effects.extend(supervisor.handle(at(1), started(1).into()));
+    effects.extend(supervisor.handle(at(2), degraded("first").into()));
+    effects.extend(supervisor.handle(at(3), degraded("first").into()));
+    let mut records = records_of(effects);
+    assert_eq!(degradations(&records), ["first"]);
+    assert_eq!(supervisor.state().lost_capabilities, [lost("first")]);
+
+    // The next engine is told of it again, and reads it in the record of the end.
+    let mut supervisor = Supervisor::resume(lifetime, GRACE, &records);
+    let adopted = SupervisorInput::Adopted {
+        attempt: 1,
+        pid: 7,
+        started_at: at(1),
+    };
+    let mut effects = supervisor.handle(at(4), adopted);
+    effects.extend(supervisor.handle(at(4), degraded("first").into()));
+    let mut record = exit(1, WaitStatus::Code(1), None);
+    record.lost_capabilities.push(lost("first"));
+    effects.extend(supervisor.handle(at(20), exited(record)));
+    assert!(degradations(&records_of(effects)).is_empty());
+    assert_eq!(supervisor.state().lost_capabilities, [lost("first")]);
+
+    // The next attempt has what the one before lost, until it loses it.
+    let mut effects = supervisor.handle(at(600), SupervisorInput::Timer(Timer::Backoff));
+    effects.extend(supervisor.handle(at(601), SupervisorInput::Spawned));
+    effects.extend(supervisor.handle(at(602), started(602).into()));
+    assert_eq!(supervisor.state().lost_capabilities, []);
+    effects.extend(supervisor.handle(at(603), degraded("second").into()));
+    records = records_of(effects);
+    assert_eq!(degradations(&records), ["second"]);
+    assert_eq!(supervisor.state().lost_capabilities, [lost("second")]);
+}
+
+#[test]
+fn a_loss_without_an_engine_is_in_the_record_of_the_end() {
+    let mut supervisor = first_start(FINITE);
+    let mut record = exit(1, WaitStatus::Code(0), None);
+    record.lost_capabilities.push(lost("killed"));
+    let records = records_of(supervisor.handle(at(20), exited(record)));
+    assert_eq!(degradations(&records), ["killed"]);
+    let texts: Vec<&String> = supervisor.state().degradations().collect();
+    assert_eq!(texts, ["killed"]);
+    let no_output_is_lost = supervisor.state().lost_bytes(0, 10);
+    assert_eq!(no_output_is_lost, 0);
 }
 
 /// The records of a first attempt.

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use fastrand::Rng;
+use ostler_model::event::DegradedCapability;
 use ostler_model::termination::WaitStatus;
+use ostler_model::{Capability, MissingCapability};
 use ostler_model::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::{
     Event, EventRecord, HealthRule, Lifetime, LimitKind, LostReason, Principal, ProcessEvent,
@@ -195,7 +197,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Pauses and their ends alternate; a limit is recorded once.
+    /// Pauses and their ends alternate; a limit is recorded once, and what an attempt loses.
     fn check_standstill(&self, event: &Event) -> Result<(), String> {
         let before = State::fold(&self.records);
         if matches!(event, Event::Paused { .. }) && before.paused {
@@ -208,6 +210,17 @@ impl Walk {
             && before.limits_hit.contains(limit)
         {
             return Err(format!("{limit:?} twice"));
+        }
+        if let Event::Degraded {
+            ability: DegradedCapability::Enforcement(ability),
+            ..
+        } = event
+            && before
+                .lost_capabilities
+                .iter()
+                .any(|it| it.ability == *ability)
+        {
+            return Err(format!("{ability:?} lost twice"));
         }
         Ok(())
     }
@@ -372,6 +385,7 @@ fn exit(rng: &mut Rng, attempt: u32) -> SupervisorInput {
         journal_error: (rng.u64(..9) == 0).then(|| "disk full".to_owned()),
         lost_bytes: rng.u64(..2),
         autorun: Box::default(),
+        lost_capabilities: (rng.u64(..6) == 0).then(lost).into_iter().collect(),
     });
     SupervisorInput::Process(ProcessEvent::Exited {
         record,
@@ -469,12 +483,20 @@ fn input(rng: &mut Rng, walk: &Walk) -> SupervisorInput {
             by: Principal::unix(1000),
         },
         30 => SupervisorInput::Process(ProcessEvent::LimitHit { limit: limit(rng) }),
-        31..=40 => of_a_service(rng, walk),
+        31 => SupervisorInput::Process(ProcessEvent::Degraded { lost: lost() }),
+        32..=40 => of_a_service(rng, walk),
         _ => SupervisorInput::Adopted {
             attempt,
             pid: 7,
             started_at: walk.now,
         },
+    }
+}
+
+fn lost() -> MissingCapability {
+    MissingCapability {
+        ability: Capability::Gate,
+        reason: "killed".to_owned(),
     }
 }
 

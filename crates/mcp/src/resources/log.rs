@@ -36,7 +36,7 @@ pub(super) async fn read_log(
         text.push('\n');
     }
     text.push_str(&footer(info, page.next, page.omitted_from));
-    for note in page.notes.iter().chain(&info.state.degraded) {
+    for note in page.notes.iter().chain(info.state.degradations()) {
         text.push_str("\nnote: ");
         text.push_str(note);
     }

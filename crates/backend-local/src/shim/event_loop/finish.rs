@@ -176,6 +176,7 @@ impl AttemptRunner<'_> {
             journal_error: self.sink.error().map(str::to_owned),
             lost_bytes: self.sink.lost_bytes(),
             autorun: Box::new(self.tree.autorun()),
+            lost_capabilities: self.lost_capabilities.clone(),
         }
     }
 }

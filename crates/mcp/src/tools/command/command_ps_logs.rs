@@ -264,7 +264,7 @@ fn render_footer(info: &ExecutionInfo, printed: &OutputBlocks) -> String {
         let left = printed.lines_left;
         text.push_str(&format!("\n[{left} more lines: since=\"{next}\"]"));
     }
-    for note in printed.notes.iter().chain(&info.state.degraded) {
+    for note in printed.notes.iter().chain(info.state.degradations()) {
         text.push_str("\nnote: ");
         text.push_str(note);
     }

@@ -39,7 +39,7 @@ pub(in crate::tools) async fn add_notes(
     info: &ExecutionInfo,
     output: &OutputBlocks,
 ) {
-    for line in output.notes.iter().chain(&info.state.degraded) {
+    for line in output.notes.iter().chain(info.state.degradations()) {
         add_note(text, line);
     }
     for line in isolation_notes(call, info) {

@@ -330,7 +330,7 @@ fn render_footer(
     let info = &waited.info;
     let mut lines: Vec<String> = met_condition(&waited.end).into_iter().collect();
     lines.extend(pending.map(|approval| format!("[{}]", approval.text.replace('\n', "; "))));
-    let degraded = info.state.degraded.iter().cloned();
+    let degraded = info.state.degradations().cloned();
     let all_notes = notes.iter().cloned().chain(degraded);
     let all_notes = all_notes.chain(leftovers_note(info));
     lines.extend(all_notes.map(|note| format!("[note: {}]", clip(&note))));

@@ -326,7 +326,7 @@ impl<'a> SessionReply<'a> {
         if !self.body.is_empty() {
             lines.push(std::mem::take(&mut self.body));
         }
-        let degraded = self.waited.info.state.degraded.clone();
+        let degraded = self.waited.info.state.degradations().cloned();
         let notes = std::mem::take(&mut self.notes);
         let all_notes = notes.into_iter().chain(degraded);
         lines.extend(all_notes.map(|note| format!("[note: {}]", clip(&note))));

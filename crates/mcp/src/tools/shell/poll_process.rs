@@ -112,7 +112,7 @@ pub(super) fn parse_stream(word: &str) -> StreamName {
 }
 
 fn execution_notes(info: &ExecutionInfo) -> Vec<String> {
-    let degraded = info.state.degraded.iter().cloned();
+    let degraded = info.state.degradations().cloned();
     leftovers_note(info)
         .into_iter()
         .chain(degraded)
