@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import urllib.request
+from pathlib import Path
 
 import anyio
 import pytest
@@ -92,6 +93,18 @@ def test_listed_names_have_unused_addresses(protected_envs, user):
     for name in ("listed.example.org", "LISTED.Example.org", "a.b.below.example.org"):
         result = INTERFACES["cli"](installation, [PYTHON, "-c", ASK, name], options)
         assert re.search(r"answer 0 1 198\.1[89]\.", result.text), (name, result.text)
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_no_name_of_the_hosts_table_is_preferred_to_the_proxy(protected_envs, user):
+    """A listed name that it has would lead to an address that does not exist inside."""
+    installation = protected_envs.of(user)
+    table = ["cat", "/etc/hosts"]
+    shown = INTERFACES["cli"](installation, table, isolation(user, network=["listed.example.org"])).text
+    assert shown.startswith("127.0.0.1 localhost\n::1 localhost"), shown
+    hosts = Path("/etc/hosts").read_text()
+    full = INTERFACES["cli"](installation, table, isolation(user, network="full")).text
+    assert full.startswith(hosts) and not shown.startswith(hosts), full
 
 
 @pytest.mark.parametrize("user", USERS)

@@ -13,16 +13,16 @@ use tokio_util::task::TaskTracker;
 use crate::decision_log::DecisionLog;
 use crate::fake_ip::FakeIpPool;
 use crate::relay::OpenSenders;
-use crate::rules::{EgressRules, PORTS_MAX};
+use crate::rules::EgressRules;
 use crate::upstream::Upstream;
 
 /// How many outbound connections are handled at a time; further ones wait in the kernel's queues.
 const CONNECTIONS_MAX: usize = 512;
 /// How many DNS connections are served at a time; further ones are reset.
 const DNS_CONNECTIONS_MAX: usize = 32;
-/// Descriptors other than those of connections: listeners, forwards and their connections, the
+/// Descriptors other than those of connections and listeners: forwards and their connections, the
 /// runtime's own.
-const OTHER_DESCRIPTORS: usize = 2 * PORTS_MAX + 512;
+const OTHER_DESCRIPTORS: usize = 512;
 /// The least number of connections with which the proxy starts.
 const CONNECTIONS_MIN: usize = 8;
 /// How long accepting pauses when the kernel has no descriptor or memory left, in milliseconds.
@@ -44,8 +44,13 @@ pub(crate) struct EgressProxy {
 }
 
 impl EgressProxy {
-    /// The state of a proxy that has no connections yet.
-    pub(crate) fn new(rules: EgressRules, log: DecisionLog, upstream: Upstream) -> Self {
+    /// The state of a proxy with so many listeners that has no connections yet.
+    pub(crate) fn new(
+        rules: EgressRules,
+        log: DecisionLog,
+        upstream: Upstream,
+        listeners: usize,
+    ) -> Self {
         Self {
             rules,
             fake_ips: RefCell::default(),
@@ -53,7 +58,7 @@ impl EgressProxy {
             upstream,
             tasks: TaskTracker::new(),
             senders: OpenSenders::default(),
-            permits: Arc::new(Semaphore::new(connection_limit())),
+            permits: Arc::new(Semaphore::new(connection_limit(listeners))),
             dns_permits: Arc::new(Semaphore::new(DNS_CONNECTIONS_MAX)),
         }
     }
@@ -73,8 +78,9 @@ impl EgressProxy {
 }
 
 /// Raises the soft limit of descriptors and returns how many connections fit below it.
-fn connection_limit() -> usize {
-    let target = u64::try_from(2 * CONNECTIONS_MAX + OTHER_DESCRIPTORS).unwrap_or(u64::MAX);
+fn connection_limit(listeners: usize) -> usize {
+    let others = 2 * listeners + OTHER_DESCRIPTORS;
+    let target = u64::try_from(2 * CONNECTIONS_MAX + others).unwrap_or(u64::MAX);
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
     let current = limit.maximum.unwrap_or(target).min(target);
     limit.current = Some(limit.current.unwrap_or(target).max(current));
@@ -83,6 +89,24 @@ fn connection_limit() -> usize {
     } = limit;
     let _raised = rustix::process::setrlimit(Resource::Nofile, limit);
     let available = usize::try_from(raised.unwrap_or(0)).unwrap_or(usize::MAX);
-    let fit = available.saturating_sub(OTHER_DESCRIPTORS) / 2;
+    connections_that_fit(available, others)
+}
+
+/// How many connections, of two descriptors each, fit beside others.
+fn connections_that_fit(descriptors: usize, others: usize) -> usize {
+    let fit = descriptors.saturating_sub(others) / 2;
     fit.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_usual_limit_of_descriptors_leaves_room_for_connections() {
+        let others = 2 + OTHER_DESCRIPTORS;
+        assert_eq!(connections_that_fit(1_024, others), 255);
+        assert_eq!(connections_that_fit(64, others), CONNECTIONS_MIN);
+        assert_eq!(connections_that_fit(1 << 20, others), CONNECTIONS_MAX);
+    }
 }

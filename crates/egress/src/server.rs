@@ -156,7 +156,9 @@ fn serve(config: ServerConfig<'_>) -> io::Result<()> {
 async fn run(config: ServerConfig<'_>) -> io::Result<()> {
     let control = async_fd::register(config.control.try_clone()?, Interest::READABLE)?;
     let init = async_fd::register(config.init, Interest::READABLE)?;
-    let proxy = Rc::new(EgressProxy::new(config.rules, config.log, config.upstream));
+    let listeners = config.helper.listeners.len();
+    let proxy = EgressProxy::new(config.rules, config.log, config.upstream, listeners);
+    let proxy = Rc::new(proxy);
     let inbound = InboundForwarder::new(Rc::clone(&proxy), config.helper.channel)?;
     let inbound = Rc::new(inbound);
     if let Some(dns_socket) = config.helper.dns_socket {

@@ -48,6 +48,8 @@ pub(super) const DEVICES: &[&str] = &[
 ];
 /// The resolver configuration.
 pub(super) const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// The host's table of names (hosts(5)).
+pub(super) const HOSTS: &str = "/etc/hosts";
 
 /// Where this is protected, the configuration of submodules is, too.
 const GIT_CONFIG: &str = ".git/config";
@@ -110,7 +112,7 @@ impl HostFacts {
         let named = named.chain(&spec.scripts);
         for path in named
             .map(ByteString::as_path)
-            .chain([Path::new(RESOLV_CONF)])
+            .chain([RESOLV_CONF, HOSTS].map(Path::new))
         {
             if let Ok(real) = fs::canonicalize(path) {
                 let directory = real.is_dir();

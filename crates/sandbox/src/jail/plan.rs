@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::JailError;
 use super::host_facts::{
-    DEVICES, HostEntry, HostFacts, RESOLV_CONF, SYS_PATHS, SYSTEM_PATHS, VAR_PATHS,
+    DEVICES, HOSTS, HostEntry, HostFacts, RESOLV_CONF, SYS_PATHS, SYSTEM_PATHS, VAR_PATHS,
 };
 use super::mount_op::{BindSource, MountAccess, MountOp};
 use super::paths::{c_path, is_plain, relative_to_root};
@@ -39,6 +39,10 @@ pub(super) const EMPTY_FILE: &std::ffi::CStr = c"dev/.empty-file";
 /// The directory that covers a hidden directory containing a shell's scripts: it holds only the
 /// path to them.
 const AROUND_SCRIPTS: &str = "/dev/.around-scripts";
+/// The path of a replaced table of names.
+const OWN_HOSTS: &str = "/dev/.hosts";
+/// The names of the loopback address, which programs expect in hosts(5).
+const LOOPBACK_NAMES: &str = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
 /// The path of a replaced resolver configuration.
 const OWN_RESOLVER: &str = "/dev/.resolv.conf";
 /// The path of a private home that would otherwise lie within a host mount.
@@ -397,7 +401,7 @@ impl<'a> JailPlanBuilder<'a> {
     }
 
     /// The resolver: the host's configuration where it is outside the shown paths, the egress
-    /// proxy's for allow lists.
+    /// proxy's for allow lists, to which no name of the host's table may be preferred.
     fn add_resolver(&mut self) -> Result<(), JailError> {
         let real = self.host.resolved.get(Path::new(RESOLV_CONF));
         let real = real.map(|it| it.path.clone());
@@ -414,22 +418,27 @@ impl<'a> JailPlanBuilder<'a> {
                 Some(_) | None => Ok(()),
             },
             NetworkAccess::AllowList { .. } => {
-                let text = format!("nameserver {EGRESS_PROXY_ADDRESS}\n");
-                match real {
-                    Some(path) if !self.is_covered(&path) => {
-                        self.add_file(&path, text.as_bytes(), 0o444)
-                    }
-                    Some(path) => {
-                        self.add_file(Path::new(OWN_RESOLVER), text.as_bytes(), 0o444)?;
-                        let from = relative_to_root(Path::new(OWN_RESOLVER))?;
-                        let at = relative_to_root(&path)?;
-                        self.after_seal.push(MountOp::BindWithin { from, at });
-                        Ok(())
-                    }
-                    None => Ok(()),
+                let hosts = self.host.resolved.get(Path::new(HOSTS));
+                let hosts = hosts.map(|it| it.path.clone());
+                if let Some(path) = hosts {
+                    self.replace_file(&path, OWN_HOSTS, LOOPBACK_NAMES)?;
                 }
+                let text = format!("nameserver {EGRESS_PROXY_ADDRESS}\n");
+                real.map_or(Ok(()), |path| self.replace_file(&path, OWN_RESOLVER, &text))
             }
         }
+    }
+
+    /// Shows this text at the path of a host's file; `own` is where it is where the path is mounted.
+    fn replace_file(&mut self, path: &Path, own: &str, text: &str) -> Result<(), JailError> {
+        if !self.is_covered(path) {
+            return self.add_file(path, text.as_bytes(), 0o444);
+        }
+        self.add_file(Path::new(own), text.as_bytes(), 0o444)?;
+        let from = relative_to_root(Path::new(own))?;
+        let at = relative_to_root(path)?;
+        self.after_seal.push(MountOp::BindWithin { from, at });
+        Ok(())
     }
 
     fn build(mut self) -> Result<JailPlan, JailError> {

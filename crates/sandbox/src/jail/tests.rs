@@ -178,6 +178,19 @@ fn names_are_resolved_by_the_proxy_wherever_the_host_configures_its_resolver() {
         .insert(PathBuf::from("/etc/resolv.conf"), within);
     let plan = JailPlan::compile(&confinement, &elsewhere).unwrap();
     assert_eq!(about(&plan, "etc/resolv.conf"), ["replaced file"]);
+    assert!(about(&plan, "etc/hosts").is_empty());
+    let hosts = ResolvedPath {
+        path: "/etc/hosts".into(),
+        directory: false,
+    };
+    elsewhere
+        .resolved
+        .insert(PathBuf::from("/etc/hosts"), hosts);
+    let plan = JailPlan::compile(&confinement, &elsewhere).unwrap();
+    assert_eq!(about(&plan, "etc/hosts"), ["replaced file"]);
+    confinement.network = NetworkAccess::Full;
+    let plan = JailPlan::compile(&confinement, &elsewhere).unwrap();
+    assert!(about(&plan, "etc/hosts").is_empty());
 }
 
 /// Where the scripts of a shell are attached, and what covers their surroundings.
