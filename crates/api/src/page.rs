@@ -1,6 +1,6 @@
 //! Output: pages of lines, and raw frames.
 
-use ostler_model::{ByteString, Cursor, State, StreamName, Timestamp};
+use ostler_model::{ByteString, Cursor, StreamName, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::info::ExecutionBody;
@@ -15,9 +15,13 @@ pub struct OutputPageBody {
     /// Output that is gone before the first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<GapBody>,
-    /// Output that is gone after the last line, where it has ended and nothing follows.
+    /// Output that is gone after the last line, where it has ended and nothing follows, or where the
+    /// files are damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_after: Option<GapBody>,
+    /// The offset from which on the files are damaged, so that later lines cannot be read; absent where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damaged_from: Option<u64>,
     /// Whether there is more from `next` on.
     pub more: bool,
     /// Lines that matched but are not in `lines`.
@@ -51,23 +55,13 @@ pub struct GapBody {
     pub from: u64,
     /// First byte kept after it.
     pub to: u64,
-    /// How many of the bytes were lost, for example to a full disk; the others were dropped on
+    /// How many of the bytes were lost, to a full disk or damaged files; the others were dropped on
     /// purpose: cleared, or trimmed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_bytes: u64,
 }
 
 impl GapBody {
-    /// The missing output of an execution from `from` to before `to`.
-    #[must_use]
-    pub fn of(state: &State, from: u64, to: u64) -> Self {
-        Self {
-            from,
-            to,
-            lost_bytes: state.lost_bytes(from, to),
-        }
-    }
-
     /// The number of bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {

@@ -20,6 +20,13 @@ pub struct ProcessOutputBody {
     pub stdout: Vec<OutputEntry>,
     /// Lines of standard error; empty unless requested.
     pub stderr: Vec<OutputEntry>,
+    /// How many bytes of its output were lost, to a full disk or damaged files, so that lines are
+    /// missing.
+    #[serde(default, skip_serializing_if = "super::page::is_zero")]
+    pub lost_bytes: u64,
+    /// The offset from which on the files are damaged, so that later lines cannot be read; absent where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damaged_from: Option<u64>,
 }
 
 /// One line of output.

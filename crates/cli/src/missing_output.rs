@@ -64,22 +64,23 @@ impl MissingOutput {
     pub(crate) fn check(self, scope: LossScope, info: &ExecutionBody) -> Result<(), CommandError> {
         match self.missing_bytes(scope) {
             0 => Ok(()),
-            bytes => Err(incomplete(info, bytes)),
+            bytes => Err(self.error(info, bytes)),
         }
     }
-}
 
-fn incomplete(info: &ExecutionBody, bytes: u64) -> CommandError {
-    let reason = match info.degraded.join("; ") {
-        none if none.is_empty() => String::new(),
-        degraded => format!(" ({degraded})"),
-    };
-    let message = format!(
-        "{}: {bytes} bytes of its output are missing above{reason}",
-        info.id
-    );
-    CommandError::new(ErrorCode::Storage, message)
-        .with_hint("`ostler rm --all` frees the space that ended commands take")
+    fn error(self, info: &ExecutionBody, bytes: u64) -> CommandError {
+        let message = format!("{}: {bytes} bytes of its output are missing above", info.id);
+        if !info.degraded.is_empty() {
+            let reasons = info.degraded.join("; ");
+            return CommandError::new(ErrorCode::Storage, format!("{message} ({reasons})"))
+                .with_hint("`ostler rm --all` frees the space that ended commands take");
+        }
+        let error = CommandError::new(ErrorCode::Storage, message);
+        match self.lost_bytes {
+            0 => error,
+            _ => error.with_hint("files of its output were damaged or removed"),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -44,9 +44,21 @@ pub struct ExecutionInfo {
     /// Whether its answers report the capabilities that are missing on this host, such as a cgroup
     /// of its own: only those of the engine's first execution that lacks them do.
     pub warns_about_host: bool,
+    /// Whether output is being dropped on purpose, which no event of the state reports yet.
+    pub is_dropping_output: bool,
 }
 
 impl ExecutionInfo {
+    /// How many of the bytes `from..to`, which could not be read, were lost rather than dropped on
+    /// purpose. They must have been read before this was taken: what is dropped is on record after.
+    #[must_use]
+    pub fn lost_bytes(&self, from: u64, to: u64) -> u64 {
+        if self.is_dropping_output && self.state.degraded.is_empty() {
+            return 0;
+        }
+        self.state.lost_bytes(from, to)
+    }
+
     /// Its status under the names of each tool family.
     #[must_use]
     pub fn status(&self) -> StatusNames {

@@ -82,7 +82,7 @@ pub use interaction::{
 };
 pub use keyed_mutex::KeyedMutex;
 pub use lease::{Lease, LeaseHolder, LeaseId};
-pub use lost_output::{lost_bytes, lost_tail};
+pub use lost_output::{damaged_output, lost_bytes, lost_tail};
 pub use monitor::{UsageHistory, UsageHistoryQuery, UsageListener, UsageResolution};
 pub use ostler_lifecycle::{context::ContextState, readiness, supervisor};
 pub use ostler_model::{PortRequest, RetentionRequest, SandboxOptions, StartOptions};

@@ -6,23 +6,23 @@ use ostler_journal::{Gap, Journal, ReadError};
 
 use crate::info::ExecutionInfo;
 
-/// How many bytes of `within` were lost, that is missing without having been dropped on purpose.
-/// Unless the disk refused writes there are none, and nothing is read.
+/// How many bytes of `within` were lost, that is missing without having been dropped on purpose;
+/// `info` is called after the files were read. Damage within a segment is found only by who reads
+/// it.
 ///
 /// # Errors
 /// When the files cannot be read.
-pub fn lost_bytes(
-    info: &ExecutionInfo,
+pub fn lost_bytes<E: From<ReadError>>(
+    info: impl FnOnce() -> Result<ExecutionInfo, E>,
     journal: &Journal,
     within: Range<u64>,
-) -> Result<u64, ReadError> {
-    if info.state.degraded.is_empty() {
-        return Ok(0);
-    }
-    let gaps = journal.gaps()?.into_iter().chain(lost_tail(info, journal)?);
+) -> Result<u64, E> {
+    let gaps = journal.gaps()?;
+    let info = info()?;
+    let gaps = gaps.into_iter().chain(lost_tail(&info, journal)?);
     let lost = gaps.map(|gap| {
         let (from, to) = (gap.from.max(within.start), gap.to.min(within.end));
-        info.state.lost_bytes(from, to)
+        info.lost_bytes(from, to)
     });
     Ok(lost.sum())
 }
@@ -32,9 +32,25 @@ pub fn lost_bytes(
 /// # Errors
 /// When the files cannot be read.
 pub fn lost_tail(info: &ExecutionInfo, journal: &Journal) -> Result<Option<Gap>, ReadError> {
-    if !info.state.is_finished() || info.state.degraded.is_empty() {
+    if !info.state.is_finished() {
         return Ok(None);
     }
     let (from, to) = (journal.end()?, info.output_end);
     Ok((from < to).then_some(Gap { from, to }))
+}
+
+/// The output from `damaged_from` on, where the files are damaged: none of it can be read.
+///
+/// # Errors
+/// When the files cannot be read.
+pub fn damaged_output(
+    info: &ExecutionInfo,
+    journal: &Journal,
+    damaged_from: u64,
+) -> Result<Gap, ReadError> {
+    let to = journal.end()?.max(info.output_end).max(damaged_from);
+    Ok(Gap {
+        from: damaged_from,
+        to,
+    })
 }

@@ -197,7 +197,9 @@ async fn reattach(core: &Arc<EngineInner>, stored: StoredExecution) -> Result<()
         dir: stored.dir,
     };
     if state.is_finished() {
-        let end = stored.records.last().map_or(0, |record| record.offset);
+        // The newest event may report a trim, whose offset is before the end.
+        let offsets = stored.records.iter().map(|record| record.offset);
+        let end = offsets.max().unwrap_or(0);
         let entry = ExecutionHandle::new_ended(identity, state, end);
         entry.timeline.load_dropped(&stored.records);
         if entry.spec.lifetime.plan().is_some() && was_dismissed(&entry.dir) {

@@ -52,18 +52,22 @@ async fn compress(core: &EngineInner, entry: &Arc<ExecutionHandle>) {
     core.screens
         .checkpoint_before_trim(entry, CheckpointEffort::Full)
         .await;
+    let trimmed = Arc::clone(entry);
     let work = move || -> Result<_, ostler_journal::WriteError> {
+        let drop_guard = trimmed.begin_output_drop();
         let gone = trim(&dir, policy)?;
+        // Before compression, which takes long: what a killed engine did not record looks lost.
+        let noted =
+            gone.map(|gone| trimmed.record_trimmed(gone.from, gone.to, TrimReason::Retention));
+        if let Some(Err(error)) = noted {
+            tracing::warn!(id = %trimmed.id, %error, "a trim is not on record");
+        }
+        drop(drop_guard);
         Ok((gone, ostler_journal::retention::compress(&dir)?))
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok((gone, won))) => {
             tracing::debug!(id = %entry.id, ?gone, won, "trimmed and compressed");
-            let noted =
-                gone.map(|gone| entry.record_trimmed(gone.from, gone.to, TrimReason::Retention));
-            if let Some(Err(error)) = noted {
-                tracing::warn!(id = %entry.id, %error, "a trim is not on record");
-            }
         }
         Ok(Err(error)) => tracing::warn!(id = %entry.id, %error, "cannot be compressed"),
         Err(error) => tracing::error!(id = %entry.id, %error, "compression failed"),

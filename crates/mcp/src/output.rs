@@ -1,6 +1,6 @@
 //! The output of an execution as text blocks.
 
-use ostler_engine::{ExecutionInfo, lost_bytes};
+use ostler_engine::{ExecutionInfo, lost_bytes, lost_tail};
 use ostler_journal::{Gap, Journal, LineQuery, ReadError};
 use ostler_model::Cursor;
 use ostler_render::RowSlice;
@@ -193,12 +193,17 @@ pub(super) fn output_notes(
 ) -> Result<Vec<String>, ReadError> {
     let mut notes: Vec<String> = slice.gap.iter().map(|gap| gap_note(info, *gap)).collect();
     if let Some((from, to)) = slice.offset_range() {
-        let lost = lost_bytes(info, journal, from..to)?;
+        let lost = lost_bytes(|| Ok::<_, ReadError>(info.clone()), journal, from..to)?;
         if lost > 0 {
             notes.push(format!(
                 "{lost} bytes of output between these lines were lost"
             ));
         }
+    }
+    let tail = lost_tail(info, journal)?;
+    if let Some(gap) = tail.filter(|gap| gap.from <= slice.next.offset && slice.damaged.is_none()) {
+        let lost = info.lost_bytes(gap.from, gap.to);
+        notes.push(format!("{lost} bytes at the end of the output were lost"));
     }
     add_display_notes(slice, &mut notes);
     Ok(notes)
@@ -207,7 +212,7 @@ pub(super) fn output_notes(
 /// The note that output is gone, and whether it was dropped or lost.
 pub(super) fn gap_note(info: &ExecutionInfo, gap: Gap) -> String {
     let bytes = gap.to.saturating_sub(gap.from);
-    match info.state.lost_bytes(gap.from, gap.to) {
+    match info.lost_bytes(gap.from, gap.to) {
         0 => format!("{bytes} bytes of earlier output are gone (cleared or trimmed)"),
         lost if lost == bytes => format!("{bytes} bytes of earlier output were lost"),
         lost => format!(

@@ -336,13 +336,10 @@ impl State {
         }
     }
 
-    /// How many of the bytes `from..to`, which cannot be read, were lost rather than dropped on
-    /// purpose. None where everything could be kept all the time.
+    /// How many of the bytes `from..to`, which cannot be read, were lost, by a full disk or damaged
+    /// files: those that no event reports as dropped on purpose.
     #[must_use]
     pub fn lost_bytes(&self, from: u64, to: u64) -> u64 {
-        if self.degraded.is_empty() {
-            return 0;
-        }
         to.saturating_sub(from) - self.dropped.count_within(from, to)
     }
 

@@ -3029,7 +3029,7 @@ export interface components {
         GapBody: {
             /** @description First byte missing. */
             from: number;
-            /** @description How many of the bytes were lost, for example to a full disk; the others were dropped on purpose: cleared, or trimmed. */
+            /** @description How many of the bytes were lost, to a full disk or damaged files; the others were dropped on purpose: cleared, or trimmed. */
             lost_bytes?: number;
             /** @description First byte kept after it. */
             to: number;
@@ -3612,9 +3612,11 @@ export interface components {
         };
         /** @description Lines of output from a cursor or a time. */
         OutputPageBody: {
+            /** @description The offset from which on the files are damaged, so that later lines cannot be read; absent where they are not. */
+            damaged_from?: number;
             /** @description Output that is gone before the first line. */
             gap?: components["schemas"]["GapBody"];
-            /** @description Output that is gone after the last line, where it has ended and nothing follows. */
+            /** @description Output that is gone after the last line, where it has ended and nothing follows, or where the files are damaged. */
             gap_after?: components["schemas"]["GapBody"];
             /** @description The lines, stdout and stderr interleaved by the offset of their first byte. */
             lines: components["schemas"]["LineBody"][];
@@ -3902,6 +3904,10 @@ export interface components {
         };
         /** @description The response to `GET /api/process/{id}/output`. */
         ProcessOutputBody: {
+            /** @description The offset from which on the files are damaged, so that later lines cannot be read; absent where they are not. */
+            damaged_from?: number;
+            /** @description How many bytes of its output were lost, to a full disk or damaged files, so that lines are missing. */
+            lost_bytes?: number;
             /** @description Lines of standard error; empty unless requested. */
             stderr: components["schemas"]["OutputEntry"][];
             /** @description Lines of standard output; empty unless requested. */

@@ -221,6 +221,8 @@ struct LogReader {
     missing_output: MissingOutput,
     /// The gap after the last line.
     trailing_gap: Option<GapBody>,
+    /// The end of the newest gap that was skipped because of damage.
+    skipped_to: u64,
     next: Cursor,
     printer: LogPrinter,
 }
@@ -237,6 +239,7 @@ impl LogReader {
             partial_lines: Vec::new(),
             missing_output: MissingOutput::default(),
             trailing_gap: None,
+            skipped_to: 0,
             next: Cursor::START,
             printer: LogPrinter::new(args, style),
         }
@@ -253,10 +256,20 @@ impl LogReader {
                 self.push_line(line)?;
             }
             self.next = page.next;
-            if !page.more || self.head == Some(0) {
-                self.trailing_gap = page.gap_after.filter(|_| self.head != Some(0));
-                return self.printer.out.flush();
+            if page.more && self.head != Some(0) {
+                continue;
             }
+            let is_new = |gap: &GapBody| self.head != Some(0) && gap.to > self.skipped_to;
+            self.trailing_gap = page.gap_after.filter(is_new);
+            if self.follow
+                && page.damaged_from.is_some()
+                && let Some(gap) = self.trailing_gap.take()
+            {
+                // What a running command prints after damage can be read.
+                (self.next.offset, self.skipped_to) = (gap.to, gap.to);
+                self.report_gap(Some(gap))?;
+            }
+            return self.printer.out.flush();
         }
     }
 

@@ -77,6 +77,7 @@ impl Driver {
             return;
         }
         self.checkpoint_screen().await;
+        let _drop_guard = self.execution.begin_output_drop();
         let dir = self.execution.dir.clone();
         match tokio::task::spawn_blocking(move || trim(&dir, policy)).await {
             Ok(Ok(Some(gone))) => {

@@ -1,17 +1,19 @@
 //! The API of [`Engine`] for output and events.
 
+use std::sync::Arc;
+
 use ostler_journal::follow::JournalFollower as Reader;
 use ostler_journal::{Journal, LedgerReader};
 use ostler_model::event::TrimReason;
-use ostler_model::{Caller, Cursor};
+use ostler_model::{Caller, Cursor, Principal};
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::Engine;
 use crate::error::Error;
-use crate::execution::{DriverCommand, OutputWatchGuard};
+use crate::execution::{DriverCommand, ExecutionHandle, OutputWatchGuard};
 use crate::follow::OutputFollower;
 use crate::info::LifecycleEvent;
-use crate::terminal::SCREEN_CATCH_UP_BYTES;
+use crate::terminal::{SCREEN_CATCH_UP_BYTES, ScreenCache};
 
 impl Engine {
     /// Drops all output so far, also while it runs; returns how many bytes.
@@ -20,32 +22,11 @@ impl Engine {
     /// [`Error::NotFound`], [`Error::ClearOutput`].
     pub async fn clear_output(&self, caller: &Caller, id: &str) -> Result<u64, Error> {
         let entry = self.inner.registry.find(caller, id)?;
-        let journal = entry.journal()?;
-        let (from, to) = {
-            let _maintenance = entry.maintenance_lock.lock().await;
-            self.screens
-                .checkpoint_screen(&entry, SCREEN_CATCH_UP_BYTES)
-                .await;
-            let work = tokio::task::spawn_blocking(move || journal.clear()).await;
-            let gone = work
-                .map_err(|_| Error::Closing)?
-                .map_err(Error::ClearOutput)?;
-            (gone.from, gone.to)
-        };
         let by = caller.owner.principal.clone();
-        let (reply, recorded) = oneshot::channel();
-        let command = DriverCommand::OutputCleared {
-            from,
-            to,
-            by,
-            reply,
-        };
-        if entry.send_command(command).await.is_err() || recorded.await.is_err() {
-            // The driver has processed the end; once it is done, this side writes the events.
-            entry.wait_driver_done().await;
-            entry.record_trimmed(from, to, TrimReason::Cleared)?;
-        }
-        Ok(to.saturating_sub(from))
+        let clearing = clear_and_record(entry, Arc::clone(&self.screens), by);
+        // It goes on when the caller is gone: what is dropped without a record looks lost.
+        let clearing = self.inner.tracker.spawn(clearing);
+        clearing.await.map_err(|_| Error::Closing)?
     }
 
     /// The journal, for reading.
@@ -97,4 +78,37 @@ impl Engine {
     pub fn ledger(&self) -> Option<LedgerReader> {
         self.inner.ledger_reader()
     }
+}
+
+async fn clear_and_record(
+    entry: Arc<ExecutionHandle>,
+    screens: Arc<ScreenCache>,
+    by: Principal,
+) -> Result<u64, Error> {
+    let journal = entry.journal()?;
+    let _drop_guard = entry.begin_output_drop();
+    let (from, to) = {
+        let _maintenance = entry.maintenance_lock.lock().await;
+        screens
+            .checkpoint_screen(&entry, SCREEN_CATCH_UP_BYTES)
+            .await;
+        let work = tokio::task::spawn_blocking(move || journal.clear()).await;
+        let gone = work
+            .map_err(|_| Error::Closing)?
+            .map_err(Error::ClearOutput)?;
+        (gone.from, gone.to)
+    };
+    let (reply, recorded) = oneshot::channel();
+    let command = DriverCommand::OutputCleared {
+        from,
+        to,
+        by,
+        reply,
+    };
+    if entry.send_command(command).await.is_err() || recorded.await.is_err() {
+        // The driver has processed the end; once it is done, this side writes the events.
+        entry.wait_driver_done().await;
+        entry.record_trimmed(from, to, TrimReason::Cleared)?;
+    }
+    Ok(to.saturating_sub(from))
 }

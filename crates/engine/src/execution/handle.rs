@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use ostler_backend::ControlError;
 use ostler_journal::{EventWriter, Journal, JournalEnd, MemorySlot};
@@ -104,6 +104,8 @@ pub(crate) struct ExecutionHandle {
     pub(crate) timeline: Timeline,
     /// The journal with its files open, while it is read repeatedly.
     open_journal: Mutex<Option<Journal>>,
+    /// How many drops of output are under way.
+    output_drops: AtomicU32,
     /// Its events that a full disk refused.
     pub(crate) unwritten: UnwrittenEvents,
     /// Held while files of an ended execution are rewritten or removed.
@@ -119,6 +121,16 @@ pub(crate) struct EndedFields {
     id_disclosed: bool,
     client_chose_id: bool,
     recovered: bool,
+}
+
+/// While it exists, missing output of the execution need not be lost.
+#[derive(Debug)]
+pub(crate) struct OutputDropGuard(Arc<ExecutionHandle>);
+
+impl Drop for OutputDropGuard {
+    fn drop(&mut self) {
+        self.0.output_drops.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Capacity of the driver's command channel; further senders wait.
@@ -255,6 +267,7 @@ impl ExecutionHandle {
             writer_changes: WriterChanges::default(),
             timeline: Timeline::new(),
             open_journal: Mutex::default(),
+            output_drops: AtomicU32::new(0),
             unwritten: UnwrittenEvents::default(),
             maintenance_lock: tokio::sync::Mutex::new(()),
         }
@@ -273,6 +286,8 @@ impl ExecutionHandle {
 
     /// Its state as callers get it.
     pub(crate) fn info(&self) -> ExecutionInfo {
+        // Before the state: a drop that has just ended is on record in it.
+        let is_dropping_output = self.output_drops.load(Ordering::SeqCst) > 0;
         let (state, survivors, waits_for) = {
             let live = self.live.borrow();
             let waits_for = live.waiting_for.clone();
@@ -290,6 +305,7 @@ impl ExecutionHandle {
             recovered: self.recovered,
             queue_wait: self.origin.queue_wait,
             warns_about_host: self.origin.warns_of_host,
+            is_dropping_output,
         }
     }
 
@@ -302,6 +318,12 @@ impl ExecutionHandle {
             info.output_end = info.output_end.max(end);
         }
         info
+    }
+
+    /// Announces that output is dropped on purpose, until the event that reports it is applied.
+    pub(crate) fn begin_output_drop(self: &Arc<Self>) -> OutputDropGuard {
+        self.output_drops.fetch_add(1, Ordering::SeqCst);
+        OutputDropGuard(Arc::clone(self))
     }
 
     /// Records that output of an ended execution was dropped: there is no driver to do so.

@@ -61,7 +61,8 @@ pub(super) async fn export(
     let info = state.engine.info(&caller, &id)?;
     let journal = state.engine.journal(&caller, &id)?;
     let events = state.engine.events(&caller, &id)?;
-    let lost = lost_bytes(&info, &journal, 0..u64::MAX)?;
+    let newest_info = || state.engine.info(&caller, &id);
+    let lost = lost_bytes(newest_info, &journal, 0..u64::MAX)?;
     let (sender, mut receiver) = mpsc::channel(PIECES);
     let work =
         tokio::task::spawn_blocking(move || write_export(&journal, &info, &events, format, sender));

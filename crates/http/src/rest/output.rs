@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use ostler_api::{ClearOutputResponse, GapBody, LineBody, OutputPageBody};
-use ostler_engine::lost_tail;
-use ostler_journal::{Decoder, Encoding, Gap, JournalLine, LineQuery};
+use ostler_api::{ClearOutputResponse, LineBody, OutputPageBody};
+use ostler_engine::{damaged_output, lost_tail};
+use ostler_journal::{Decoder, Encoding, JournalLine, LineQuery};
 use ostler_model::ByteString;
 use ostler_render::with_pattern_encoding;
 
@@ -16,6 +16,7 @@ use super::query::{
 };
 use super::response::RestResult;
 use super::state::RestState;
+use ostler_interface::convert::gap_body;
 use ostler_interface::cursor_argument::{CURSOR_PARAMETER, SINCE_PARAMETER, check_cursor};
 use ostler_interface::output_reader::{encoding, run_read, unfinished_mode};
 use ostler_interface::params::{Parameter, ParameterKind};
@@ -75,11 +76,12 @@ pub(super) async fn lines(
         journal.lines(&with_pattern_encoding(journal, &query, encoding)?)
     };
     let page = run_read(&journal, &info, read_page).await?;
-    let gap = |gap: Gap| GapBody::of(&info.state, gap.from, gap.to);
-    let gap_after = if page.more || !is_unbounded_end {
-        None
-    } else {
-        lost_tail(&info, &journal)?.map(gap)
+    // What was dropped before the page was read is on record by now.
+    let info = state.engine.info(&caller, &id)?;
+    let gap_after = match page.damaged {
+        Some(from) => Some(damaged_output(&info, &journal, from)?),
+        None if page.more || !is_unbounded_end => None,
+        None => lost_tail(&info, &journal)?,
     };
     Ok(Json(OutputPageBody {
         lines: page
@@ -88,8 +90,9 @@ pub(super) async fn lines(
             .map(|line| line_body(line, encoding))
             .collect(),
         next: page.next,
-        gap: page.gap.map(gap),
-        gap_after,
+        gap: page.gap.map(|gap| gap_body(&info, gap)),
+        gap_after: gap_after.map(|gap| gap_body(&info, gap)),
+        damaged_from: page.damaged,
         more: page.more,
         omitted_lines: page.omitted_lines,
     }))

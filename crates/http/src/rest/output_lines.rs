@@ -5,10 +5,11 @@
 use axum::Json;
 use axum::extract::State;
 use ostler_api::{
-    FailureLineBody, FailureLinesBody, GapBody, LineMatchPartBody, LineSearchBody,
-    NumberedLineBody, NumberedPageBody, OutputShapeBody, ShapeBucketBody,
+    FailureLineBody, FailureLinesBody, LineMatchPartBody, LineSearchBody, NumberedLineBody,
+    NumberedPageBody, OutputShapeBody, ShapeBucketBody,
 };
 use ostler_engine::{ExecutionInfo, lost_tail};
+use ostler_interface::convert::gap_body;
 use ostler_interface::error::bad_pattern;
 use ostler_interface::http::HttpProblem;
 use ostler_interface::output_reader::{encoding, run_read};
@@ -156,7 +157,9 @@ pub(super) async fn lines(
     let journal = state.engine.journal(&caller, &id)?;
     let read = move |journal: &Journal| journal.numbered_lines(&query);
     let page = run_read(&journal, &info, read).await?;
-    let gap = |gap: Gap| GapBody::of(&info.state, gap.from, gap.to);
+    // What was dropped before the page was read is on record by now.
+    let info = state.engine.info(&caller, &id)?;
+    let gap = |gap: Gap| gap_body(&info, gap);
     let gap_after = match page.more {
         true => None,
         false => lost_tail(&info, &journal)?.map(gap),

@@ -8,7 +8,7 @@ use ostler_api::{
     CleanAllResponse, CleanFailure, CleanResponse, CleanSelected, CleanSelectedResponse,
     OutputEntry, PidEntry, ProcessBody, ProcessOutputBody, StopBody,
 };
-use ostler_engine::{CleanOutcome, ListFilter, StopRequest};
+use ostler_engine::{CleanOutcome, ListFilter, StopRequest, damaged_output, lost_bytes};
 use ostler_journal::{Journal, JournalLine, LineQuery, ReadError, StreamSet};
 use ostler_model::StreamName;
 use ostler_model::status::ProcessStatus;
@@ -124,7 +124,8 @@ pub(super) async fn output(
     let journal = state.engine.journal(&caller, &id)?;
     let encoding = encoding(&info);
     let read_output = move |journal: &ostler_journal::Journal| {
-        let stream = |requested: bool, streams| -> Result<_, ReadError> {
+        let mut damaged_from = None;
+        let mut stream = |requested: bool, streams| -> Result<_, ReadError> {
             let query = LineQuery {
                 streams,
                 ..with_pattern_encoding(journal, &base, encoding)?
@@ -132,20 +133,38 @@ pub(super) async fn output(
             if !requested {
                 return Ok(Vec::new());
             }
-            let lines = across_gaps(journal, &query)?;
+            let (lines, damaged) = across_gaps(journal, &query)?;
+            damaged_from = damaged_from.into_iter().chain(damaged).min();
             Ok(output_entries(to_rows(&lines, encoding, query.unfinished)))
         };
         let output_streams = StreamSet::only(StreamName::Stdout).with(StreamName::Pty);
+        let stdout = stream(stdout, output_streams)?;
+        let stderr = stream(stderr, StreamSet::only(StreamName::Stderr))?;
         Ok(ProcessOutputBody {
-            stdout: stream(stdout, output_streams)?,
-            stderr: stream(stderr, StreamSet::only(StreamName::Stderr))?,
+            stdout,
+            stderr,
+            lost_bytes: 0,
+            damaged_from,
         })
     };
-    Ok(Json(run_read(&journal, &info, read_output).await?))
+    let mut body = run_read(&journal, &info, read_output).await?;
+    let newest_info = || state.engine.info(&caller, &id);
+    let readable = 0..body.damaged_from.unwrap_or(u64::MAX);
+    body.lost_bytes = lost_bytes(newest_info, &journal, readable)?;
+    if let Some(from) = body.damaged_from {
+        let info = newest_info()?;
+        let damaged = damaged_output(&info, &journal, from)?;
+        body.lost_bytes += info.lost_bytes(damaged.from, damaged.to);
+    }
+    Ok(Json(body))
 }
 
 /// The lines of a response. A page ends at a gap in the output, so the pages after it are read too.
-fn across_gaps(journal: &Journal, query: &LineQuery) -> Result<Vec<JournalLine>, ReadError> {
+/// Also where the files are damaged.
+fn across_gaps(
+    journal: &Journal,
+    query: &LineQuery,
+) -> Result<(Vec<JournalLine>, Option<u64>), ReadError> {
     let (mut query, mut lines) = (query.clone(), Vec::new());
     loop {
         let page = journal.lines(&query)?;
@@ -160,7 +179,7 @@ fn across_gaps(journal: &Journal, query: &LineQuery) -> Result<Vec<JournalLine>,
         let advanced = query.from != Some(page.next);
         query.from = Some(page.next);
         if !page.more || !advanced || query.max_lines == 0 || query.max_bytes == 0 {
-            return Ok(lines);
+            return Ok((lines, page.damaged));
         }
     }
 }

@@ -10,9 +10,9 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
-use ostler_api::{GapBody, OutputFrame};
+use ostler_api::OutputFrame;
 use ostler_engine::{OutputFollower, read_with_free_fds};
-use ostler_journal::{BytePage, ByteQuery, Chunk, Journal, ReadError, StreamSet};
+use ostler_journal::{BytePage, ByteQuery, Chunk, Gap, Journal, ReadError, StreamSet};
 use ostler_model::{ByteString, Caller, Cursor};
 
 use super::caller::RequestCaller;
@@ -20,7 +20,7 @@ use super::extract::ExecutionPathId;
 use super::query::{CURSOR, QueryString, STREAM, cursor, stream_set};
 use super::response::RestResult;
 use super::state::RestState;
-use ostler_interface::convert::execution_body;
+use ostler_interface::convert::{execution_body, gap_body};
 use ostler_interface::cursor_argument::{CURSOR_PARAMETER, check_cursor};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
@@ -137,7 +137,7 @@ impl FrameStream {
             Ok(Some(page)) => {
                 self.next = page.next;
                 if let Some(gap) = page.gap {
-                    self.write_gap(&mut piece, gap.from, gap.to);
+                    self.write_gap(&mut piece, gap);
                 }
                 write_chunks(&mut piece, page.chunks);
             }
@@ -157,9 +157,9 @@ impl FrameStream {
     }
 
     /// Of an execution that was removed meanwhile, the end of the stream tells.
-    fn write_gap(&self, piece: &mut Vec<u8>, from: u64, to: u64) {
+    fn write_gap(&self, piece: &mut Vec<u8>, gap: Gap) {
         if let Ok(info) = self.state.engine.info(&self.caller, &self.id) {
-            let gap = GapBody::of(&info.state, from, to);
+            let gap = gap_body(&info, gap);
             write_frame(piece, &OutputFrame::Gap { gap });
         }
     }
@@ -176,7 +176,7 @@ impl FrameStream {
         if info.state.is_finished() && from < info.output_end {
             // Output at the end that no file holds.
             let to = info.output_end;
-            let gap = GapBody::of(&info.state, from, to);
+            let gap = gap_body(&info, Gap { from, to });
             write_frame(piece, &OutputFrame::Gap { gap });
             self.next.offset = to;
         }
@@ -195,11 +195,14 @@ fn read_page(
     streams: StreamSet,
 ) -> Result<Option<BytePage>, ReadError> {
     loop {
-        let page = journal.read(&ByteQuery {
+        let mut page = journal.read(&ByteQuery {
             streams,
             max_bytes: PIECE_BYTES,
             ..ByteQuery::starting_at(*from)
         })?;
+        if page.damaged.is_some() && page.chunks.is_empty() {
+            skip_damage(&mut page, journal.end()?);
+        }
         let is_stuck = page.next == *from;
         *from = page.next;
         if !page.chunks.is_empty() || page.gap.is_some() {
@@ -208,6 +211,15 @@ fn read_page(
         if !page.more || is_stuck {
             return Ok(None);
         }
+    }
+}
+
+/// Makes what cannot be read a gap.
+fn skip_damage(page: &mut BytePage, end: u64) {
+    if page.next.offset < end {
+        let from = page.gap.map_or(page.next.offset, |gap| gap.from);
+        page.gap = Some(Gap { from, to: end });
+        page.next.offset = end;
     }
 }
 

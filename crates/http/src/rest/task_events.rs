@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 
 use futures_util::stream::{self, Stream, StreamExt as _};
-use ostler_api::{GapBody, TaskEvent, TaskEventBody};
+use ostler_api::{TaskEvent, TaskEventBody};
 use ostler_engine::{
     Error, ExecutionInfo, ExecutionWatch, OutputFollower, Prompt, WaitEnd, WaitFor,
 };
+use ostler_interface::convert::gap_body;
 use ostler_interface::output_reader::encoding;
-use ostler_journal::{BytePage, Decoder, Encoding};
+use ostler_journal::{BytePage, Decoder, Encoding, Gap};
 use ostler_model::termination::{Termination, TerminationCause};
 use ostler_model::{Caller, Cursor, StreamName, Timestamp, duration};
 
@@ -119,7 +120,7 @@ impl TaskEvents {
 
     fn add_gap(&mut self, info: &ExecutionInfo, from: u64, to: u64) {
         self.next.offset = to;
-        let gap = GapBody::of(&info.state, from, to);
+        let gap = gap_body(info, Gap { from, to });
         self.add(Timestamp::now(), TaskEvent::Gap { gap });
     }
 

@@ -81,6 +81,7 @@ fn service(restart: RestartPolicy, state: State) -> ServiceInfo {
             recovered: false,
             queue_wait: None,
             warns_about_host: false,
+            is_dropping_output: false,
         }),
         workspace: None,
         defined_in: None,

@@ -11,7 +11,7 @@ use futures_util::SinkExt as _;
 use futures_util::stream::SplitSink;
 use ostler_api::TerminalServerMessage;
 use ostler_engine::{ExecutionWatch, LeaseHolder, OutputFollower, lost_bytes};
-use ostler_journal::BytePage;
+use ostler_journal::{BytePage, ReadError};
 use ostler_model::{Cursor, TermSize};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -225,8 +225,7 @@ impl<'a> WsSender<'a> {
 
     /// How much of the skipped range was lost, not dropped on purpose.
     fn count_lost(&mut self, within: Range<u64>) -> Result<u64, WsCloseReason> {
-        let info = self.watch.refresh();
-        if within.is_empty() || info.state.degraded.is_empty() {
+        if within.is_empty() {
             return Ok(0);
         }
         let WsSession { state, caller, id } = self.session;
@@ -234,12 +233,13 @@ impl<'a> WsSender<'a> {
             .engine
             .journal(caller, id)
             .map_err(|_| WsCloseReason::ReadFailed)?;
-        lost_bytes(&info, &journal, within).map_err(|_| WsCloseReason::ReadFailed)
+        let newest_info = || Ok::<_, ReadError>(self.watch.refresh());
+        lost_bytes(newest_info, &journal, within).map_err(|_| WsCloseReason::ReadFailed)
     }
 
     /// Reports output that is gone.
     async fn send_gap(&mut self, from: u64, to: u64) -> Result<(), WsCloseReason> {
-        let lost_bytes = self.watch.refresh().state.lost_bytes(from, to);
+        let lost_bytes = self.watch.refresh().lost_bytes(from, to);
         let message = TerminalServerMessage::Gap {
             from,
             to,
