@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod attach;
+mod batch;
 mod client;
 mod commands;
 mod config;

@@ -8,10 +8,12 @@ use hyper::Method;
 use ostler_api::{AnswerBody, InteractionBody, InteractionsBody};
 use ostler_model::Timestamp;
 
+use crate::batch::BatchExit;
 use crate::client::{DaemonClient, RequestBody};
 use crate::commands::ps::note_more_results;
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
+use crate::executions::ids::name_subject;
 use crate::output::{self, StdoutWriter, StyledLine, TextTable, cells, format_age, print_json};
 
 /// What `approve` takes.
@@ -36,23 +38,31 @@ pub(crate) struct ApprovalsArgs {
     json: bool,
 }
 
-/// Records the decision on each approval.
+/// Records the decision on each approval; continues after an error, and returns the first error's
+/// exit code.
 ///
 /// # Errors
-/// When one is unknown, or no longer open.
+/// When standard output cannot be written.
 pub(crate) fn run(context: &CliContext, args: &ApproveArgs) -> CommandResult {
     let client = context.client();
     block_on(async {
-        let mut out = StdoutWriter::new();
+        let mut exit = BatchExit::default();
         for id in &args.ids {
-            let answered = answer(&client, id, !args.deny).await?;
-            let verb = if args.deny { "denied" } else { "approved" };
-            let command = answered.approval.map_or(answered.message, |it| it.command);
-            out.write_line(format!("{id} {verb}: {command}"))?;
+            let decided = decide(&client, id, args.deny).await;
+            exit.record(decided.map_err(|error| name_subject(error, id, &args.ids)))?;
         }
-        out.flush()?;
-        Ok(0)
+        Ok(exit.code())
     })
+}
+
+/// Records the decision on one approval, and prints it.
+async fn decide(client: &DaemonClient, id: &str, deny: bool) -> Result<(), CommandError> {
+    let answered = answer(client, id, !deny).await?;
+    let verb = if deny { "denied" } else { "approved" };
+    let command = answered.approval.map_or(answered.message, |it| it.command);
+    let mut out = StdoutWriter::new();
+    out.write_line(format!("{id} {verb}: {command}"))?;
+    out.flush()
 }
 
 /// Approves or denies one.

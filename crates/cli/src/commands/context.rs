@@ -14,6 +14,7 @@ use super::isolation_args::IsolationArgs;
 use super::run::{RunFlags, StartSource, run_command};
 use super::start::{parse_variables, resolve_directory};
 use super::value_parsers;
+use crate::batch::BatchExit;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
@@ -311,12 +312,18 @@ fn run_in(context: &CliContext, args: ContextRunArgs) -> CommandResult {
 
 async fn remove(client: &DaemonClient, args: &ContextRmArgs) -> CommandResult {
     let query = if args.force { "?force=true" } else { "" };
+    let mut exit = BatchExit::default();
     for id in &args.ids {
-        let path = path_of(id)?;
-        client
-            .call_bytes(Method::DELETE, &format!("{path}{query}"), RequestBody::None)
-            .await
-            .map_err(|error| error.with_subject(id))?;
+        exit.record(remove_one(client, id, query).await)?;
     }
-    print_lines(args.ids.iter().cloned())
+    Ok(exit.code())
+}
+
+async fn remove_one(client: &DaemonClient, id: &str, query: &str) -> Result<(), CommandError> {
+    let path = path_of(id)?;
+    client
+        .call_bytes(Method::DELETE, &format!("{path}{query}"), RequestBody::None)
+        .await
+        .map_err(|error| error.with_subject(id))?;
+    print_lines([id.to_owned()]).map(drop)
 }

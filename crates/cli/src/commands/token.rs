@@ -10,6 +10,7 @@ use ostler_model::{Principal, Timestamp, duration, visible};
 use serde_json::json;
 
 use super::value_parsers;
+use crate::batch::BatchExit;
 use crate::client::RequestBody;
 use crate::context::{CliContext, block_on};
 use crate::daemon::own_principal;
@@ -107,9 +108,11 @@ pub(crate) fn run(context: &CliContext, verb: &TokenVerb) -> CommandResult {
         TokenVerb::List(args) => list(context, args)?,
         TokenVerb::Revoke(args) => {
             let tokens = context.config.tokens();
+            let mut exit = BatchExit::default();
             for name in &args.names {
-                tokens.revoke(name)?;
+                exit.record(tokens.revoke(name).map_err(CommandError::from))?;
             }
+            return Ok(exit.code());
         }
     }
     Ok(0)

@@ -9,6 +9,7 @@ use ostler_model::ErrorCode;
 use ostler_model::suggestion::nearest;
 
 use super::id_alias::{ID_HINT, list_executions, resolve};
+use crate::batch::BatchExit;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
@@ -44,25 +45,27 @@ where
     F: Fn(String) -> Fut,
     Fut: Future<Output = Result<(), CommandError>>,
 {
-    let mut code = 0;
+    let mut exit = BatchExit::default();
     for id in ids {
         let result = match resolve(client, id).await {
             Ok(id) => action(id).await,
             Err(error) => Err(error),
         };
-        if let Err(error) = result {
-            let mut error = suggest(client, id, error).await;
-            if ids.len() > 1 && !error.to_string().contains(id.as_str()) {
-                error = error.with_subject(id);
-            }
-            if matches!(error, CommandError::BrokenPipe) {
-                return Err(error);
-            }
-            crate::print_error(&error);
-            code = if code == 0 { error.exit_code() } else { code };
-        }
+        let result = match result {
+            Ok(()) => Ok(()),
+            Err(error) => Err(name_subject(suggest(client, id, error).await, id, ids)),
+        };
+        exit.record(result)?;
     }
-    Ok(code)
+    Ok(exit.code())
+}
+
+/// The same error; of several ids, it names the one that it is about.
+pub(crate) fn name_subject(error: CommandError, id: &str, ids: &[String]) -> CommandError {
+    if ids.len() > 1 && !error.to_string().contains(id) {
+        return error.with_subject(id);
+    }
+    error
 }
 
 /// Arguments of verbs that act on a list of executions.

@@ -12,9 +12,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::args::{InteractionAnswerArgs, InteractionCancelArgs};
 use super::list::{asker, kind, remaining};
 use crate::attach::is_stdin_terminal;
+use crate::batch::BatchExit;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
+use crate::executions::ids::name_subject;
 use crate::output::{self, StdoutWriter, StyledLine};
 
 /// The most bytes that are read of an answer: more than the daemon accepts.
@@ -42,22 +44,25 @@ pub(super) fn run(context: &CliContext, args: &InteractionAnswerArgs) -> Command
             },
             None => read_stdin().await?,
         };
-        send(&client, &args.id, "answer", &AnswerBody { value }).await
+        send(&client, &args.id, "answer", &AnswerBody { value }).await?;
+        Ok(0)
     })
 }
 
-/// Cancels questions.
+/// Cancels questions; continues after an error, and returns the first error's exit code.
 ///
 /// # Errors
-/// When one is unknown or no longer open.
+/// When standard output cannot be written.
 pub(super) fn cancel(context: &CliContext, args: &InteractionCancelArgs) -> CommandResult {
     let client = context.client();
     block_on(async {
+        let mut exit = BatchExit::default();
         for id in &args.ids {
             let reason = args.reason.clone();
-            send(&client, id, "cancel", &CancelBody { reason }).await?;
+            let cancelled = send(&client, id, "cancel", &CancelBody { reason }).await;
+            exit.record(cancelled.map_err(|error| name_subject(error, id, &args.ids)))?;
         }
-        Ok(0)
+        Ok(exit.code())
     })
 }
 
@@ -67,15 +72,14 @@ async fn send<T: serde::Serialize>(
     id: &str,
     action: &str,
     body: &T,
-) -> CommandResult {
+) -> Result<(), CommandError> {
     let path = path(id, &format!("/{action}"));
     let body = RequestBody::json(body)?;
     let ended: InteractionBody = client.call(Method::POST, &path, body).await?;
     let mut out = StdoutWriter::new();
     let text = ended.end.map_or(ended.status, |end| end.text);
     out.write_line(format!("{} {text}", ended.id))?;
-    out.flush()?;
-    Ok(0)
+    out.flush()
 }
 
 fn path(id: &str, action: &str) -> String {

@@ -7,10 +7,11 @@ use hyper::Method;
 
 use super::args::ServiceArgs;
 use super::client::{Candidates, ServiceClient, service_client};
-use super::stop_restart::NamesArgs;
+use super::stop_restart::{NamesArgs, print_name};
+use crate::batch::BatchExit;
 use crate::client::RequestBody;
 use crate::context::{CliContext, block_on};
-use crate::error::{CommandError, CommandResult};
+use crate::error::CommandResult;
 use crate::output::StdoutWriter;
 
 /// What `define` takes.
@@ -53,29 +54,18 @@ pub(super) fn define(context: &CliContext, args: DefineArgs) -> CommandResult {
 pub(super) fn forget(context: &CliContext, args: &NamesArgs) -> CommandResult {
     let client = service_client(context, None)?;
     block_on(async {
-        let mut code = 0;
+        let mut exit = BatchExit::default();
         for name in &args.names {
             let path = ServiceClient::path(name, "");
             let result = client
                 .daemon
                 .call_bytes(Method::DELETE, &path, RequestBody::None)
                 .await;
-            match client
+            let removed = client
                 .with_suggestion(&[name], Candidates::DefinedByApi, result)
-                .await
-            {
-                Ok(_) => {
-                    let mut out = StdoutWriter::new();
-                    out.write_line(name)?;
-                    out.flush()?;
-                }
-                Err(CommandError::BrokenPipe) => return Err(CommandError::BrokenPipe),
-                Err(error) => {
-                    crate::print_error(&error);
-                    code = if code == 0 { error.exit_code() } else { code };
-                }
-            }
+                .await;
+            exit.record(removed.and_then(|_| print_name(name)))?;
         }
-        Ok(code)
+        Ok(exit.code())
     })
 }

@@ -10,6 +10,7 @@ use super::client::{AllWorkspacesArgs, service_client};
 use super::manifest::no_services_error;
 use super::stop_restart::{StopOptions, StopTarget, stop_targets};
 use super::up::manifest_of;
+use crate::batch::BatchExit;
 use crate::context::{CliContext, block_on};
 use crate::error::CommandResult;
 use crate::paths::home;
@@ -62,12 +63,11 @@ pub(super) fn run(context: &CliContext, args: &DownArgs) -> CommandResult {
         if defined.is_empty() && !args.workspaces.all_workspaces {
             return Err(no_services_error(client.cwd.as_path(), &home(&context.env)));
         }
-        let mut code = 0;
+        let mut exit = BatchExit::default();
         for services in by_workspace(defined) {
-            let result_code = stop_targets(&client, &stop_order(&services), &options).await?;
-            code = if code == 0 { result_code } else { code };
+            exit.add_code(stop_targets(&client, &stop_order(&services), &options).await?);
         }
-        Ok(code)
+        Ok(exit.code())
     })
 }
 

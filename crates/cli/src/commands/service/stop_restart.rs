@@ -12,6 +12,7 @@ use super::client::{AllWorkspacesArgs, ServiceClient, service_client};
 use super::print::{OutputMode, WaitUi, wait_and_print};
 use super::progress::ProgressLines;
 use super::wait::{Interrupt, ReadyWaitArgs};
+use crate::batch::BatchExit;
 use crate::client::RequestBody;
 use crate::commands::value_parsers;
 use crate::context::{CliContext, block_on};
@@ -124,7 +125,7 @@ pub(super) async fn stop_targets(
     options: &StopOptions,
 ) -> CommandResult {
     let mut stopped_names = HashSet::new();
-    let mut code = 0;
+    let mut exit = BatchExit::default();
     for StopTarget { name, selector: by } in targets {
         // It was stopped together with an earlier one.
         if stopped_names.contains(name) {
@@ -139,16 +140,9 @@ pub(super) async fn stop_targets(
             }
             Err(error) => Err(error),
         };
-        match result {
-            Ok(()) => {}
-            Err(CommandError::BrokenPipe) => return Err(CommandError::BrokenPipe),
-            Err(error) => {
-                crate::print_error(&error);
-                code = if code == 0 { error.exit_code() } else { code };
-            }
-        }
+        exit.record(result)?;
     }
-    Ok(code)
+    Ok(exit.code())
 }
 
 /// Reports the result of a stop; a port that is still in use is an error.
@@ -210,58 +204,51 @@ fn describe_holder(holder: &PortHolder) -> String {
 pub(super) fn dismiss(context: &CliContext, args: &DismissArgs) -> CommandResult {
     let client = service_client(context, None)?.with_workspaces(args.workspaces);
     block_on(async {
-        let mut code = 0;
+        let mut exit = BatchExit::default();
         for name in &args.names.names {
-            let result: Result<ServiceBody, _> =
+            let dismissed: Result<ServiceBody, _> =
                 client.post(name, "/dismiss", RequestBody::None).await;
-            match result {
-                Ok(service) => {
-                    let mut out = StdoutWriter::new();
-                    out.write_line(&service.name)?;
-                    out.flush()?;
-                }
-                Err(error) => {
-                    crate::print_error(&error);
-                    code = if code == 0 { error.exit_code() } else { code };
-                }
-            }
+            exit.record(dismissed.and_then(|service| print_name(&service.name)))?;
         }
-        Ok(code)
+        Ok(exit.code())
     })
 }
 
-/// Restarts services, and waits until they are ready.
+/// Prints the name of a service that the verb was carried out for.
+pub(super) fn print_name(name: &str) -> Result<(), CommandError> {
+    let mut out = StdoutWriter::new();
+    out.write_line(name)?;
+    out.flush()
+}
+
+/// Restarts services, and waits until they are ready; continues after an error, and returns the first
+/// error's exit code.
 ///
 /// # Errors
-/// When the daemon cannot be reached.
+/// When the daemon cannot be reached, or standard output cannot be written.
 pub(super) fn restart(context: &CliContext, args: &ServiceRestartArgs) -> CommandResult {
     let client = service_client(context, None)?.with_workspaces(args.workspaces);
     let mut progress = ProgressLines::new(context, false);
     block_on(async {
         let mut interrupt = Interrupt::install()?;
+        let mut exit = BatchExit::default();
         let mut restarted = Vec::new();
         for name in &args.names.names {
-            let service: ServiceBody = client.post(name, "/restart", RequestBody::None).await?;
-            restarted.push(EnsureResponse {
-                service,
-                reused: false,
-                completes: false,
-                note: "restarted".to_owned(),
-                waited: None,
-                reason: None,
-                shared: Vec::new(),
-                message: String::new(),
-            });
+            let service = client.post(name, "/restart", RequestBody::None).await;
+            exit.record(service.map(|service| restarted.push(restart_response(service))))?;
+        }
+        if restarted.is_empty() {
+            return Ok(exit.code());
         }
         let mode = OutputMode {
             json: false,
-            single: restarted.len() == 1,
+            single: args.names.names.len() == 1,
         };
         let wait = ReadyWaitArgs {
             no_wait: false,
             timeout: None,
         };
-        wait_and_print(
+        let waited = wait_and_print(
             &client.daemon,
             UpResponse {
                 services: restarted,
@@ -274,6 +261,22 @@ pub(super) fn restart(context: &CliContext, args: &ServiceRestartArgs) -> Comman
                 interrupt: &mut interrupt,
             },
         )
-        .await
+        .await;
+        let waited = waited.map(|code| exit.add_code(code));
+        exit.record(waited)?;
+        Ok(exit.code())
     })
+}
+
+fn restart_response(service: ServiceBody) -> EnsureResponse {
+    EnsureResponse {
+        service,
+        reused: false,
+        completes: false,
+        note: "restarted".to_owned(),
+        waited: None,
+        reason: None,
+        shared: Vec::new(),
+        message: String::new(),
+    }
 }
