@@ -110,8 +110,9 @@ impl ExclusiveState {
         make_directory(&state.join(EXECUTIONS))?;
         let lock = lock_state_dir(state)?;
         make_directory(&state.join(LEDGER))?;
+        let ledger_dir = state.join(LEDGER);
         let mut ledger =
-            Ledger::open(&state.join(LEDGER)).map_err(|error| Error::Ledger(error.to_string()))?;
+            Ledger::open(&ledger_dir).map_err(|error| Error::ledger(&ledger_dir, &error))?;
         if let Err(error) = ledger.keep_for(settings.ledger_retention, Timestamp::now()) {
             tracing::warn!(%error, "old ledger entries cannot be removed");
         }
@@ -248,7 +249,7 @@ impl EngineInner {
         }
         // Queued entries may have been written although this one was not.
         self.ledger_end.send_replace(exclusive.ledger.end());
-        appended.map_err(|error| Error::Ledger(error.to_string()))
+        appended.map_err(|error| Error::ledger(&self.settings.state_dir.join(LEDGER), &error))
     }
 
     /// Records a refused request in the ledger.

@@ -4,14 +4,15 @@
 //! is applied to it when it is read: a kill between an entry and the file loses nothing, and the
 //! whole ledger is never read.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
 use ostler_journal::{LedgerCursor, LedgerEntry, LedgerReader};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::json_file;
 
 const VERSION: u8 = 1;
 /// The ledger entries that are read at once.
@@ -101,7 +102,14 @@ impl LedgerCheckpoint {
     }
 
     fn read_file<T: LedgerFold>(&self) -> Option<(T, Option<u64>)> {
-        let bytes = fs::read(&self.path).ok()?;
+        let bytes = match json_file::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return None,
+            Err(error) => {
+                tracing::warn!(path = %self.path.display(), %error, "cannot be read: ignored");
+                return None;
+            }
+        };
         match serde_json::from_slice::<CheckpointFile<T>>(&bytes) {
             Ok(file) if file.version <= VERSION => Some((file.state, Some(file.ledger_end))),
             Ok(file) => {

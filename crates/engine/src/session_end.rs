@@ -95,7 +95,7 @@ fn write_owner(dir: &Path, owner: &Owner) -> Result<(), Error> {
 
 /// The owner since it was passed on; none if it never was.
 pub(crate) fn read_owner(dir: &Path) -> Option<Owner> {
-    let bytes = std::fs::read(dir.join(OWNER_FILE)).ok()?;
+    let bytes = json_file::read(&dir.join(OWNER_FILE)).ok()?;
     let file: OwnerFile = serde_json::from_slice(&bytes).ok()?;
     (file.version <= OWNER_VERSION).then_some(file.owner)
 }

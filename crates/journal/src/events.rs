@@ -9,6 +9,7 @@ use ostler_model::EventRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ReadError, WriteError};
+use crate::regular_file;
 
 /// The file's name in an execution's directory.
 pub const EVENTS_FILE: &str = "events.jsonl";
@@ -122,7 +123,7 @@ impl EventWriter {
 /// # Errors
 /// When the file cannot be read or has a newer version.
 pub fn read_events(dir: &Path) -> Result<Vec<EventRecord>, ReadError> {
-    match std::fs::read(dir.join(EVENTS_FILE)) {
+    match regular_file::read(&dir.join(EVENTS_FILE)) {
         Ok(text) => parse(&text).map(|(records, _)| records),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(ReadError::io("read", EVENTS_FILE, error)),

@@ -39,6 +39,7 @@ pub mod query;
 mod reach;
 mod read;
 mod record_iter;
+mod regular_file;
 mod repair;
 mod restore;
 pub mod retention;

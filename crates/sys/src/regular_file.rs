@@ -1,23 +1,83 @@
-//! Reading files at paths that a request names: whoever may write there decides what is found.
+//! Reading files that somebody else may have put something else in the place of: whoever may write
+//! there decides what is found.
 
+use std::error::Error;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, fstat, lstat, stat};
+use rustix::io::Errno;
+
+/// What is at a path where a regular file is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrongFileType(&'static str);
+
+impl WrongFileType {
+    /// For the type of a file; none for a regular one.
+    #[must_use]
+    pub fn of(kind: FileType) -> Option<Self> {
+        let name = match kind {
+            FileType::RegularFile => return None,
+            FileType::Directory => "a directory",
+            FileType::Fifo => "a named pipe",
+            FileType::Socket => "a socket",
+            FileType::CharacterDevice | FileType::BlockDevice => "a device",
+            FileType::Symlink => "a link that leads nowhere",
+            _ => "something else",
+        };
+        Some(Self(name))
+    }
+
+    /// What is at this path, where it is there and links from it lead to no regular file.
+    #[must_use]
+    pub fn at(path: &Path) -> Option<Self> {
+        let found = stat(path).or_else(|_| lstat(path)).ok()?;
+        Self::of(FileType::from_raw_mode(found.st_mode))
+    }
+}
+
+impl fmt::Display for WrongFileType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, not a regular file", self.0)
+    }
+}
+
+impl Error for WrongFileType {}
+
+/// Whether this error of [`open`] or open(2) is about the type of the file, or of one on the way.
+#[must_use]
+pub fn is_wrong_type(error: &io::Error) -> bool {
+    let known = [Errno::ISDIR, Errno::NOTDIR, Errno::LOOP, Errno::NXIO];
+    error.get_ref().is_some_and(|it| it.is::<WrongFileType>())
+        || Errno::from_io_error(error).is_some_and(|it| known.contains(&it))
+}
 
 /// Opens a regular file for reading, at once: a named pipe does not wait for a writer, nor a file
 /// with a write lease (`F_SETLEASE`, fcntl(2)) for its holder.
 ///
 /// # Errors
-/// As open(2); `EWOULDBLOCK` for a lease; and where it is no regular file.
+/// As open(2); `EWOULDBLOCK` for a lease; and [`WrongFileType`] where it is no regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no regular file")),
+    match WrongFileType::of(FileType::from_raw_mode(fstat(&file)?.st_mode)) {
+        None => Ok(file),
+        Some(wrong) => Err(io::Error::other(wrong)),
     }
+}
+
+/// Reads a regular file of at most `limit` bytes as text.
+///
+/// # Errors
+/// As [`open`], and as read(2); where it is larger, or not UTF-8.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
+    let bytes = read(path, limit)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::other(format!("it has more than {limit} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// Reads a regular file: at most `limit` bytes and one more, by which a longer one is known.
@@ -48,7 +108,23 @@ mod tests {
         let pipe = directory.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         for other in [pipe.as_path(), directory.path(), Path::new("/dev/null")] {
-            assert!(open(other).is_err(), "{}", other.display());
+            let error = open(other).unwrap_err();
+            assert!(is_wrong_type(&error), "{error}");
+            let what = WrongFileType::at(other).unwrap();
+            assert_eq!(error.to_string(), what.to_string());
+        }
+        assert_eq!(WrongFileType::at(&path), None);
+        let circle = directory.path().join("circle");
+        std::os::unix::fs::symlink(&circle, &circle).unwrap();
+        assert!(is_wrong_type(&open(&circle).unwrap_err()));
+        let what = WrongFileType::at(&circle).unwrap().to_string();
+        assert_eq!(what, "a link that leads nowhere, not a regular file");
+        assert_eq!(WrongFileType::at(&directory.path().join("none")), None);
+        assert_eq!(read_text(&path, 5).unwrap(), "12345");
+        for (text, problem) in [("123456", "more than 5 bytes"), ("\u{e9}", "")] {
+            std::fs::write(&path, text.chars().map(|it| it as u8).collect::<Vec<_>>()).unwrap();
+            let error = read_text(&path, 5).unwrap_err();
+            assert!(error.to_string().contains(problem), "{error}");
         }
     }
 }

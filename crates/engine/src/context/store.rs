@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::ContextRecord;
 use crate::error::Error;
+use crate::json_file;
 
 /// The file within the state directory.
 const FILE: &str = "contexts.json";
@@ -43,10 +44,10 @@ impl ContextStore {
     /// it are left alone.
     ///
     /// # Errors
-    /// [`Error::Storage`], also for a file of a newer version.
+    /// [`Error::Storage`]; [`Error::NewerFile`] for a file of a newer version.
     pub(super) fn open(state_dir: &Path) -> Result<(Self, Vec<ContextRecord>), Error> {
         let path = state_dir.join(FILE);
-        let records = match fs::read(&path) {
+        let records = match json_file::read(&path) {
             Ok(bytes) => read(&path, &bytes)?,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(storage_error("cannot read", &path, source)),
@@ -81,21 +82,7 @@ impl ContextStore {
 }
 
 fn read(path: &Path, bytes: &[u8]) -> Result<Vec<ContextRecord>, Error> {
-    /// The version alone: the rest of a newer file may have another form.
-    #[derive(Deserialize)]
-    struct Versioned {
-        version: u64,
-    }
-    if let Ok(Versioned { version }) = serde_json::from_slice(bytes)
-        && version > u64::from(VERSION)
-    {
-        let problem = format!("version {version} is newer than this engine");
-        return Err(storage_error(
-            "cannot read",
-            path,
-            std::io::Error::other(problem),
-        ));
-    }
+    json_file::refuse_newer(path, bytes, VERSION)?;
     match serde_json::from_slice::<ContextsFile>(bytes) {
         Ok(file) => Ok(file.contexts),
         Err(error) => {

@@ -1,16 +1,17 @@
 //! The [`enum@Error`] of the engine: every way a request can fail, with its [`ErrorCode`] and hint.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ostler_backend::{
     ContainerError, ControlError, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SpawnError,
 };
+use ostler_journal::WriteError;
 use ostler_model::{ErrorCode, ExecutionId};
 use thiserror::Error;
 
 use super::{
     AllowListError, ArgumentError, ContextError, InteractionError, ProgramError, ProjectError,
-    QuotaExceeded, ServiceError, approval_hint,
+    QuotaExceeded, ServiceError, approval_hint, storage_hint,
 };
 use crate::disk_space;
 
@@ -185,15 +186,28 @@ pub enum Error {
         /// The operating system's error.
         source: std::io::Error,
     },
+    /// A file of the state directory that a newer version wrote.
+    #[error("cannot read {}: version {version} is newer than this engine", path.display())]
+    NewerFile {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u64,
+    },
     /// The ledger cannot be written; nothing runs unrecorded.
-    #[error("the ledger cannot be written: {0}")]
-    Ledger(String),
+    #[error("the ledger cannot be written: {problem}")]
+    Ledger {
+        /// The problem with it.
+        problem: String,
+        /// What to do about it, where known.
+        hint: Option<String>,
+    },
     /// A journal cannot be read.
     #[error("the output cannot be read: {0}")]
     Output(#[from] ostler_journal::ReadError),
     /// Output cannot be cleared.
     #[error("the output cannot be cleared: {0}")]
-    ClearOutput(ostler_journal::WriteError),
+    ClearOutput(WriteError),
     /// Another engine holds the state directory.
     #[error("{} is in use by {holder}", path.display())]
     Locked {
@@ -208,6 +222,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// The ledger in this directory cannot be opened or written.
+    pub(crate) fn ledger(dir: &Path, error: &WriteError) -> Self {
+        Self::Ledger {
+            problem: error.to_string(),
+            hint: storage_hint::for_journal(dir, error),
+        }
+    }
+
     /// The same error for a request about a terminal session: [`Error::NotFound`] becomes
     /// [`Error::SessionNotFound`].
     #[must_use]
@@ -262,7 +284,9 @@ impl Error {
             | Self::ShellBusy { .. }
             | Self::Leased { .. } => ErrorCode::ProcessControl,
             Self::TypingUncertain { .. } => ErrorCode::ProcessTimeout,
-            Self::Storage { .. } | Self::Ledger(_) => ErrorCode::Storage,
+            Self::Storage { .. } | Self::NewerFile { .. } | Self::Ledger { .. } => {
+                ErrorCode::Storage
+            }
             Self::Output(_) => ErrorCode::OutputRetrieval,
             Self::ClearOutput(_) => ErrorCode::OutputClear,
             Self::Locked { .. } | Self::Closing | Self::SessionEnded => ErrorCode::Initialization,
@@ -285,9 +309,9 @@ impl Error {
     }
 
     /// The same error, with the free space appended where the state directory refused a write.
-    pub(crate) fn with_disk_space(self, state_dir: &std::path::Path) -> Self {
-        if let Self::Ledger(what) = &self {
-            return Self::Ledger(format!("{what}; {}", disk_space::describe(state_dir)));
+    pub(crate) fn with_disk_space(mut self, state_dir: &Path) -> Self {
+        if let Self::Ledger { problem, .. } = &mut self {
+            *problem = format!("{problem}; {}", disk_space::describe(state_dir));
         }
         self
     }
@@ -311,9 +335,10 @@ impl Error {
             Self::Spawn(SpawnError::OpenFiles { .. }) => Some(OPEN_FILES_HINT.to_owned()),
             Self::Spawn(_) | Self::Closing => Some("try again in a moment".to_owned()),
             Self::StillRunning { .. } => Some("stop it again with force".to_owned()),
-            Self::Storage { .. } | Self::Ledger(_) | Self::ClearOutput(_) => {
-                Some(FREE_SPACE.to_owned())
-            }
+            Self::Storage { path, source, .. } => storage_hint::for_io(path, source),
+            Self::NewerFile { path, .. } => Some(storage_hint::newer_version(path)),
+            Self::Ledger { hint, .. } => hint.clone(),
+            Self::ClearOutput(error) => storage_hint::for_journal(Path::new(""), error),
             Self::Locked { .. } => Some(
                 "connect to the engine that runs, end it, or choose another state directory"
                     .to_owned(),
@@ -407,11 +432,6 @@ fn container_error_hint(error: &ContainerError) -> Option<String> {
     }
 }
 
-/// What to do about a state directory that cannot be written.
-const FREE_SPACE: &str = "remove commands that have ended (`ostler rm --all`; of the tools: process \
-                          with action clean, command_ps_clean), make room on that disk, or make \
-                          the directory writable, and try again";
-
 fn spawn_failure_hint(step: &str, errno: Option<i32>) -> Option<String> {
     const NO_ENTRY: i32 = 2;
     const NO_EXEC: i32 = 8;
@@ -422,7 +442,7 @@ fn spawn_failure_hint(step: &str, errno: Option<i32>) -> Option<String> {
         return Some(OPEN_FILES_HINT.to_owned());
     }
     if spawn_failure_code(step, errno) == ErrorCode::Storage {
-        return Some(FREE_SPACE.to_owned());
+        return Some(storage_hint::FREE_SPACE.to_owned());
     }
     match errno {
         Some(NO_EXEC) => Some("it is no program for this machine; a script needs a '#!' line"),

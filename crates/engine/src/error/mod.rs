@@ -11,6 +11,7 @@ mod program;
 mod project;
 mod quota;
 mod service;
+mod storage_hint;
 
 pub use allow_list::AllowListError;
 pub use argument::ArgumentError;

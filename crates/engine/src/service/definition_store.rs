@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ServiceDefinition, ServiceError};
 use crate::error::Error;
+use crate::json_file;
 
 /// The file within the state directory.
 const FILE: &str = "services.json";
@@ -61,7 +62,7 @@ impl DefinitionStore {
     /// Reads the stored definitions. An unreadable file is renamed, not overwritten.
     pub(crate) fn open(state_dir: &Path) -> Result<Self, Error> {
         let path = state_dir.join(FILE);
-        let stored = match fs::read(&path) {
+        let stored = match json_file::read(&path) {
             Ok(bytes) => read(&path, &bytes)?,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(storage_error("cannot read", &path, source)),
@@ -158,16 +159,9 @@ impl DefinitionStore {
 }
 
 fn read(path: &Path, bytes: &[u8]) -> Result<Vec<StoredDefinition>, Error> {
+    json_file::refuse_newer(path, bytes, VERSION)?;
     match serde_json::from_slice::<DefinitionsFile>(bytes) {
-        Ok(file) if file.version <= VERSION => Ok(file.definitions),
-        Ok(file) => {
-            let problem = format!("version {} is newer than this engine", file.version);
-            Err(storage_error(
-                "cannot read",
-                path,
-                std::io::Error::other(problem),
-            ))
-        }
+        Ok(file) => Ok(file.definitions),
         Err(error) => {
             let backup_path = path.with_extension("json.damaged");
             tracing::warn!(path = %path.display(), %error, "cannot be read: set aside");

@@ -2,7 +2,6 @@
 //! own text.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::entry::{LedgerEntry, LedgerRecord};
 use crate::error::ReadError;
+use crate::regular_file;
 
 /// The version in the header line of each segment.
 pub const LEDGER_VERSION: u8 = 1;
@@ -149,7 +149,8 @@ pub(super) fn file_name(number: u64) -> String {
 /// not exist any more.
 pub(super) fn read_header(path: &Path) -> Result<Option<(SegmentHeader, u64)>, ReadError> {
     let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(HEADER_MAX_BYTES).read_to_end(&mut text));
+    let read = regular_file::open(path)
+        .and_then(|file| file.take(HEADER_MAX_BYTES).read_to_end(&mut text));
     match read {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -301,7 +302,7 @@ pub(super) fn first_position(
             hash: header.prev,
         }));
     }
-    let first_line = File::open(path).and_then(|file| {
+    let first_line = regular_file::open(path).and_then(|file| {
         let mut line = Vec::new();
         BufReader::new(file).read_until(b'\n', &mut line)?;
         Ok(line)
@@ -327,7 +328,7 @@ pub(super) fn read_from(
 ) -> Result<ReadEnd, ReadError> {
     let failed = |error| ReadError::io("read", path.display().to_string(), error);
     let mut damaged = DamagedLines::default();
-    let mut file = match File::open(path) {
+    let mut file = match regular_file::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(ReadEnd {
@@ -368,7 +369,7 @@ pub(super) fn read_from(
 
 /// Reads a segment's entries, up to the first that does not fit.
 pub(super) fn read_segment(number: u64, path: &Path) -> Result<SegmentContent, ReadError> {
-    let text = match std::fs::read(path) {
+    let text = match regular_file::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(SegmentContent::Missing);

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, KeyInit, Mac};
 use ostler_model::{Timestamp, lower_hex};
-use rustix::fs::OFlags;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -17,6 +16,7 @@ use sha2::Sha256;
 use super::hash_chain::GENESIS;
 use crate::atomic_file::{AtomicFile, PRIVATE_MODE};
 use crate::error::{ReadError, WriteError};
+use crate::regular_file;
 
 /// How many entries are appended between two heads.
 pub const HEAD_INTERVAL: u64 = 100;
@@ -45,15 +45,13 @@ impl HeadKey {
     /// When the file cannot be read, others may read or write it, or it is not a key.
     pub fn read(path: &Path) -> Result<Option<Self>, ReadError> {
         let failed = |error| ReadError::io("read", path.display().to_string(), error);
-        // A pipe at this path would hold the daemon's start.
-        let flags = OFlags::NONBLOCK.bits().cast_signed();
-        let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        let file = match regular_file::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
         let meta = file.metadata().map_err(failed)?;
-        if meta.is_file() && meta.mode() & 0o077 != 0 {
+        if meta.mode() & 0o077 != 0 {
             let message = "others may read or write it; allowed is mode 0600";
             return Err(failed(io::Error::new(
                 io::ErrorKind::PermissionDenied,
@@ -148,13 +146,13 @@ impl HeadWriter {
             let path = path.display().to_string();
             move |error| WriteError::io(action, path, error)
         };
-        let mut file = OpenOptions::new()
+        let mut options = OpenOptions::new();
+        options
             .read(true)
             .append(true)
             .create(true)
-            .mode(PRIVATE_MODE)
-            .open(path)
-            .map_err(failed("open"))?;
+            .mode(PRIVATE_MODE);
+        let mut file = regular_file::open_with(&mut options, path).map_err(failed("open"))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(failed("read"))?;
         let whole = memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1);
@@ -241,7 +239,7 @@ pub(super) struct Heads {
 /// # Errors
 /// When the file cannot be read, or is of a newer version.
 pub(super) fn read_heads(path: &Path, key: &HeadKey) -> Result<Option<Heads>, ReadError> {
-    let text = match std::fs::read(path) {
+    let text = match regular_file::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(ReadError::io("read", path.display().to_string(), error)),

@@ -4,7 +4,6 @@
 //! They are also stored in a small file, so that the next daemon continues after a crash or an
 //! upgrade: it ends idle ones, and knows the MCP sessions of the handshake era again.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use ostler_interface::http::HttpProblem;
 use ostler_journal::atomic_file::{self, UMASK_MODE};
 use ostler_model::owner::Owner;
 use ostler_model::{Caller, ErrorCode, Scope, SessionName};
+use ostler_sys::regular_file;
 use parking_lot::Mutex;
 use rmcp::model::CallToolResult;
 use serde_json::Value;
@@ -304,15 +304,15 @@ fn load(file: &Path) -> Option<StoredSessions> {
     let warn = |error: &dyn std::fmt::Display| {
         tracing::warn!(path = %file.display(), %error, "earlier sessions are forgotten");
     };
-    let bytes = match fs::read(file) {
-        Ok(bytes) => bytes,
+    let text = match regular_file::open(file).and_then(io::read_to_string) {
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => {
             warn(&error);
             return None;
         }
     };
-    serde_json::from_slice(&bytes)
+    serde_json::from_str(&text)
         .inspect_err(|error| warn(error))
         .ok()
 }

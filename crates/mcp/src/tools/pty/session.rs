@@ -98,7 +98,8 @@ pub(in crate::tools) fn session_failure(call: ToolCall<'_>, id: &str, error: Err
         | Error::StillRunning { .. }
         | Error::TypingUncertain { .. }
         | Error::Storage { .. }
-        | Error::Ledger(_)
+        | Error::NewerFile { .. }
+        | Error::Ledger { .. }
         | Error::Output(_)
         | Error::ClearOutput(_)
         | Error::Locked { .. }

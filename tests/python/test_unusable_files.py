@@ -1,0 +1,81 @@
+"""Files of the state and configuration directories that cannot be used: another type, mode or version. Nothing waits for a
+named pipe; the error names the file, and the hint fits the cause."""
+
+import json
+import os
+
+import pytest
+
+from harness.installation import NOBODY, is_root
+
+STATE_FILES = ["services.json", "contexts.json", "ledger/0.seg"]
+#: Those whose content is made anew.
+DERIVED = ["interactions.json", "unfinished.json", "alerts.json"]
+FREE_SPACE = "rm --all"
+
+
+@pytest.fixture
+def host(make_installation):
+    """An installation of an ordinary user, whose daemon has ended and left all of its files."""
+    installation = make_installation(user=NOBODY if is_root() else None)
+    installation.cli("run", "--", "true")
+    installation.rest("POST", "/api/v1/contexts", {"project": "demo"})
+    installation.cli("service", "define", "web", "--", "sleep", "60")
+    assert not installation.shut_down()
+    return installation
+
+
+def refused(host, *words, code=74, **options):
+    done = host.cli(*words, check=False, timeout=30, **options)
+    assert done.returncode == code, done
+    return done.stderr.decode().replace("\n  ", " ")
+
+
+def fifo(host, path):
+    path.unlink(missing_ok=True)
+    os.mkfifo(path, 0o600)
+    host.give(path.parent)
+
+
+def replaced(host, path, kind):
+    """Puts something else in the place of the file."""
+    if kind == "mode":
+        path.chmod(0)
+        return
+    if kind == "pipe":
+        fifo(host, path)
+        return
+    path.unlink()
+    if kind == "directory":
+        path.mkdir()
+    else:
+        path.symlink_to(path.name)
+    host.give(path.parent)
+
+
+@pytest.mark.parametrize("kind", ["mode", "directory", "pipe", "circle"])
+@pytest.mark.parametrize("name", STATE_FILES)
+def test_a_state_file_that_cannot_be_read_is_named_and_the_hint_fits(host, name, kind):
+    path = host.state / name
+    replaced(host, path, kind)
+    text = refused(host, "ps")
+    assert str(path) in text and "hint: " in text and FREE_SPACE not in text, text
+    assert ("owner and mode" if kind == "mode" else "move what is at") in text.split("hint: ")[1], text
+    if kind == "pipe":
+        assert "not a regular file" in text, text
+
+
+def test_a_state_file_of_a_newer_version_is_named_with_what_helps(host):
+    path = host.state / "services.json"
+    path.write_text(json.dumps({"version": 9, "definitions": {"of": "another form"}}))
+    text = refused(host, "ps")
+    assert f"{path}: version 9 is newer" in text and FREE_SPACE not in text, text
+    assert "version of Ostler that wrote" in text.split("hint: ")[1], text
+    path.rename(path.with_suffix(".moved"))
+    host.cli("ps")
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_a_pipe_in_the_place_of_a_file_that_is_made_anew_is_not_waited_for(host, name):
+    fifo(host, host.state / name)
+    host.cli("ps", timeout=30)
