@@ -79,3 +79,11 @@ def test_a_state_file_of_a_newer_version_is_named_with_what_helps(host):
 def test_a_pipe_in_the_place_of_a_file_that_is_made_anew_is_not_waited_for(host, name):
     fifo(host, host.state / name)
     host.cli("ps", timeout=30)
+
+
+@pytest.mark.parametrize("kind", ["mode", "directory", "pipe"])
+def test_a_log_that_cannot_be_opened_is_named(host, kind):
+    path = host.state / "daemon.log"
+    replaced(host, path, kind)
+    text = refused(host, "ps", code=69)
+    assert "cannot be started" in text and str(path) in text, text

@@ -12,6 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ostler_api::Problem;
+use ostler_sys::regular_file::WrongFileType;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
@@ -231,7 +232,7 @@ fn start_daemon(
     let start_error =
         |error: io::Error| CommandError::daemon(format!("the daemon cannot be started: {error}"));
     let (reader, writer) = io::pipe().map_err(start_error)?;
-    let log = open_log(&launcher.dirs).map_err(start_error)?;
+    let log = open_log(&launcher.dirs)?;
     // The parent of the daemon exits soon; init reaps it.
     let mut child = daemon_command(launcher)
         .stdin(launcher.secrets.to_stdin().map_err(start_error)?)
@@ -284,16 +285,29 @@ fn private_variables() -> Vec<OsString> {
         .collect()
 }
 
-fn open_log(dirs: &Dirs) -> io::Result<File> {
-    const MODE: u32 = 0o600;
+fn open_log(dirs: &Dirs) -> Result<File, CommandError> {
     let path = dirs.log();
-    let too_large = fs::metadata(&path).is_ok_and(|meta| meta.len() > LOG_BYTES);
+    open_log_file(&path).map_err(|error| {
+        let shown = path.display();
+        let message = format!("the daemon cannot be started: its log {shown}: {error}");
+        CommandError::daemon(message).with_hint(format!(
+            "{shown} is a regular file that you can write, or is not there: then it is made"
+        ))
+    })
+}
+
+fn open_log_file(path: &Path) -> io::Result<File> {
+    const MODE: u32 = 0o600;
+    if let Some(wrong) = WrongFileType::at(path) {
+        return Err(io::Error::other(format!("it is {wrong}")));
+    }
     let mut options = OpenOptions::new();
     options.create(true).append(true).mode(MODE);
-    if too_large {
-        fs::write(&path, b"")?;
+    let log = options.open(path)?;
+    if log.metadata()?.len() > LOG_BYTES {
+        log.set_len(0)?;
     }
-    options.open(path)
+    Ok(log)
 }
 
 /// Reads the daemon's message; none when it exited without one.
@@ -359,7 +373,8 @@ fn starts_killed(dirs: &Dirs) -> CommandError {
 fn start_failed(dirs: &Dirs) -> CommandError {
     const LINES: usize = 3;
     let log = dirs.log();
-    let text = fs::read_to_string(&log).unwrap_or_default();
+    let text = fs::read(&log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
     let last = lines[lines.len().saturating_sub(LINES)..].join("\n  ");
     CommandError::daemon(format!("the daemon ended while it started:\n  {last}"))
