@@ -87,3 +87,30 @@ def test_a_log_that_cannot_be_opened_is_named(host, kind):
     replaced(host, path, kind)
     text = refused(host, "ps", code=69)
     assert "cannot be started" in text and str(path) in text, text
+
+
+def test_a_configuration_that_is_a_pipe_is_refused_at_once(host):
+    path = host.dir / "config" / "ostler" / "config.toml"
+    path.parent.mkdir(exist_ok=True)
+    fifo(host, path)
+    host.give(path.parent)
+    done = host.cli("ps", check=False, timeout=30)
+    text = done.stderr.decode()
+    assert done.returncode != 0 and str(path) in text and "not a regular file" in text, text
+    path.unlink()
+    host.cli("--config", "/dev/null", "ps")
+
+
+def test_a_template_that_is_a_pipe_is_refused_at_once(host):
+    path = host.work / "template.toml"
+    fifo(host, path)
+    done = host.cli("template", "check", path, check=False, timeout=30)
+    text = done.stderr.decode()
+    assert done.returncode != 0 and str(path) in text and "not a regular file" in text, text
+
+
+def test_a_pipe_in_the_place_of_tokens_is_refused_at_once(host):
+    path = host.state / "tokens.json"
+    fifo(host, path)
+    text = refused(host, "token", "list")
+    assert str(path) in text and "not a regular file" in text and "token new" in text.split("hint: ")[1], text

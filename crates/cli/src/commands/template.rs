@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use ostler_interface::convert::{command_template_body, command_templates_body};
 use ostler_interface::error::ApiError;
 use ostler_interface::templates::find_template;
 use ostler_model::{ByteString, ErrorCode, ProjectSet, duration};
+use ostler_sys::regular_file;
 use ostler_template::{
     ArgumentTemplate, CatalogEntry, FILE_BYTES, TemplateCatalog, TemplateParameter,
     TemplatePermission, parse_templates,
@@ -303,7 +303,9 @@ fn check(path: &Path) -> CommandResult {
 fn read_limited(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     let limit = u64::try_from(FILE_BYTES + 1).unwrap_or(u64::MAX);
-    File::open(path)?.take(limit).read_to_string(&mut text)?;
+    regular_file::open(path)?
+        .take(limit)
+        .read_to_string(&mut text)?;
     Ok(text)
 }
 

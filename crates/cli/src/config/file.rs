@@ -1,10 +1,10 @@
 //! Configuration files: each value with its line number.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use ostler_model::{ErrorCode, line_number};
+use ostler_sys::regular_file;
 use toml::de::{DeTable, DeValue};
 
 use super::value::RawValue;
@@ -40,13 +40,18 @@ pub(crate) fn read(path: &Path, required: bool) -> Result<Vec<ConfigEntry>, Comm
 }
 
 fn read_limited(path: &Path) -> io::Result<String> {
-    let size = fs::metadata(path)?.len();
+    // The usual way to say that there is none.
+    if path == Path::new("/dev/null") {
+        return Ok(String::new());
+    }
+    let file = regular_file::open(path)?;
+    let size = file.metadata()?.len();
     if size > FILE_BYTES {
         return Err(io::Error::other(format!(
             "it has {size} bytes, more than {FILE_BYTES}"
         )));
     }
-    fs::read_to_string(path)
+    io::read_to_string(file)
 }
 
 fn file_error(message: String) -> CommandError {

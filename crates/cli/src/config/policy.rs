@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_model::ErrorCode;
 use ostler_policy::{RuleSet, RuleSource, RuleTier};
+use ostler_sys::regular_file;
 
 use super::load::Config;
 use crate::error::CommandError;
@@ -63,7 +64,7 @@ fn read_source(
     file: &Path,
     must_exist: bool,
 ) -> Result<Option<RuleSource>, CommandError> {
-    match std::fs::read_to_string(file) {
+    match regular_file::open(file).and_then(io::read_to_string) {
         Ok(text) => Ok(Some(RuleSource::new(
             tier,
             file.display().to_string(),

@@ -1,12 +1,13 @@
 //! The file of secrets: TOML, `NAME = "value"`, readable by its owner only.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ostler_engine::SecretSource;
 use ostler_model::{ByteString, ErrorCode, line_number};
+use ostler_sys::regular_file;
 
 use crate::error::CommandError;
 
@@ -64,7 +65,7 @@ pub(crate) fn check_file(path: &Path) -> Result<(), CommandError> {
 
 /// Reads its table. Errors never contain a part of the file.
 fn read_file(path: &Path) -> Result<toml::Table, String> {
-    let mut file = match File::open(path) {
+    let mut file = match regular_file::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(toml::Table::new()),
         Err(error) => return Err(format!("cannot be read: {error}")),
@@ -113,7 +114,7 @@ fn check_private(meta: &fs::Metadata) -> Result<(), String> {
 /// the file, and never contain a part of it.
 pub(super) fn read_private_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, String> {
     let unreadable = |error: io::Error| format!("cannot be read: {error}");
-    let file = File::open(path).map_err(unreadable)?;
+    let file = regular_file::open(path).map_err(unreadable)?;
     check_private(&file.metadata().map_err(unreadable)?)?;
     let mut bytes = Vec::new();
     let mut limited = file.take(max_bytes + 1);

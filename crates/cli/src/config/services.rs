@@ -1,8 +1,12 @@
 //! The configuration of services.
 
+use std::io;
+use std::path::Path;
+
 use ostler_engine::detection::DetectionTable;
 use ostler_engine::{AutoServices, ServiceSettings};
 use ostler_model::ErrorCode;
+use ostler_sys::regular_file;
 
 use super::load::Config;
 use super::value::SettingValue;
@@ -18,7 +22,8 @@ pub(crate) fn load_table(config: &Config) -> Result<Option<DetectionTable>, Comm
     let Some(path) = config.text("services.table") else {
         return Ok(None);
     };
-    let text = std::fs::read_to_string(&path)
+    let text = regular_file::open(Path::new(&path))
+        .and_then(io::read_to_string)
         .map_err(|error| table_error(config, &format!("{path}: {error}")))?;
     let table = DetectionTable::shipped().with_file(&path, &text);
     table

@@ -8,12 +8,15 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ostler_model::ByteString;
+use ostler_sys::regular_file;
 
 use crate::error::CommandError;
 use crate::paths::Dirs;
 
 /// The file locks of all processes, see proc(5).
 const PROC_LOCKS: &str = "/proc/locks";
+/// At most so many bytes of a lock file are read: a pid and a path.
+const LOCK_BYTES: u64 = 8 * 1024;
 
 /// Refuses sockets of a daemon that serves another state directory.
 ///
@@ -79,7 +82,7 @@ fn mismatch_message(dirs: &Dirs, daemon_state: &Path, pid: u32) -> String {
 
 /// The state directory that the holder of a lock recorded in it, after its pid.
 pub(super) fn recorded_state_dir(lock: &Path) -> Option<PathBuf> {
-    let text = fs::read(lock).ok()?;
+    let text = regular_file::read(lock, LOCK_BYTES).ok()?;
     let line = text.splitn(2, |&byte| byte == b'\n').nth(1)?;
     (!line.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(line)))
 }

@@ -8,7 +8,7 @@ use ostler_interface::history::{HISTORY_FILES_MIN, History};
 use ostler_journal::AtomicFile;
 use ostler_model::ExecutionId;
 use ostler_store::HistoryStore;
-use ostler_sys::open_files;
+use ostler_sys::{open_files, regular_file};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,6 +21,8 @@ const IDENTITY_FILE: &str = "history.id";
 const IDENTITY_MODE: u32 = 0o600;
 /// The longest content of that file, in bytes.
 const IDENTITY_BYTES_MAX: usize = 64;
+/// A longer file is not read.
+const IDENTITY_FILE_BYTES: u64 = 4096;
 
 /// Keeps a history of the engine up to date until `stop`, in the server that the configuration
 /// names, else in a file; none where the daemon may open fewer files than [`HISTORY_FILES_MIN`]:
@@ -69,7 +71,7 @@ fn store(config: Option<&Config>, state_dir: &Path) -> io::Result<HistoryStore> 
 /// The identity of the ledger in this state directory, made once. The directory is locked: there is
 /// one daemon.
 fn ledger_identity(path: &Path) -> io::Result<String> {
-    match std::fs::read_to_string(path) {
+    match regular_file::read_text(path, IDENTITY_FILE_BYTES) {
         Ok(text) if is_identity(text.trim()) => return Ok(text.trim().to_owned()),
         Ok(_) => {
             let message = format!("{} is damaged: remove it", path.display());

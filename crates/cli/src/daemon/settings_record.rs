@@ -2,11 +2,11 @@
 //! others report them: they would not be in force.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 
 use ostler_journal::atomic_file::{self, PRIVATE_MODE};
 use ostler_model::ErrorCode;
+use ostler_sys::regular_file;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -138,8 +138,7 @@ fn value_of(setting: &Setting) -> Value {
 /// The record of the daemon that holds the lock.
 fn read(dirs: &Dirs) -> Option<SettingsRecord> {
     let path: PathBuf = dirs.runtime.join(FILE);
-    let is_small = fs::metadata(&path).is_ok_and(|meta| meta.len() <= MAX_BYTES);
-    let bytes = is_small.then(|| fs::read(&path).ok())??;
-    let record: SettingsRecord = serde_json::from_slice(&bytes).ok()?;
+    let text = regular_file::read_text(&path, MAX_BYTES).ok()?;
+    let record: SettingsRecord = serde_json::from_str(&text).ok()?;
     (lock_holder(&dirs.lock())? == record.pid).then_some(record)
 }

@@ -1,10 +1,12 @@
 //! When each token was last used, in a file beside the tokens that only the daemon writes.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ostler_journal::atomic_file::{self, PRIVATE_MODE};
 use ostler_model::{Timestamp, duration};
+use ostler_sys::regular_file;
 use parking_lot::Mutex;
 
 use super::AccessToken;
@@ -59,6 +61,6 @@ impl LastUseFile {
 }
 
 fn read(path: &Path) -> UseTimes {
-    let bytes = std::fs::read(path).unwrap_or_default();
-    serde_json::from_slice(&bytes).unwrap_or_default()
+    let text = regular_file::open(path).and_then(io::read_to_string);
+    serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default()
 }

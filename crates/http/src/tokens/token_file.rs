@@ -1,11 +1,12 @@
 //! One file of tokens.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
+use ostler_sys::regular_file;
 use serde::{Deserialize, Serialize};
 
 use super::{AccessToken, TokenError};
@@ -77,7 +78,10 @@ impl TokenFile {
         if self.stamp()?.is_none() {
             return Ok(Vec::new());
         }
-        let bytes = fs::read(&self.path).map_err(|error| self.io("read", error))?;
+        let mut bytes = Vec::new();
+        regular_file::open(&self.path)
+            .and_then(|mut file| file.read_to_end(&mut bytes))
+            .map_err(|error| self.io("read", error))?;
         let tokens = serde_json::from_slice(&bytes).map_err(|source| TokenError::Format {
             path: self.path.clone(),
             source,

@@ -11,6 +11,7 @@ use ostler_engine::service::import::{self, FILE_BYTES, ImportContext, ImportResu
 use ostler_engine::service::manifest;
 use ostler_model::{ByteString, Command, ServiceKind};
 use ostler_render::clean;
+use ostler_sys::regular_file;
 
 use crate::context::CliContext;
 use crate::error::{CommandError, CommandResult};
@@ -142,7 +143,7 @@ fn read_limited(file: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     // One byte more than the limit: a file that is too long is refused, not cut.
     let limit = u64::try_from(FILE_BYTES + 1).unwrap_or(u64::MAX);
-    fs::File::open(file)?
+    regular_file::open(file)?
         .take(limit)
         .read_to_string(&mut text)?;
     Ok(text)
@@ -183,7 +184,7 @@ fn select(imported: &mut ImportResult, names: &[String]) -> Result<(), CommandEr
 /// invalid.
 fn write(target: &Path, text: &str, imported: &ImportResult) -> Result<(), CommandError> {
     let file = target.join(FILE);
-    let existing = match fs::read_to_string(&file) {
+    let existing = match regular_file::open(&file).and_then(std::io::read_to_string) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(failed(&file, &error)),
