@@ -302,7 +302,7 @@ impl TokenStore {
             expires,
         } = new;
         if !is_name(&name) {
-            return Err(TokenError::Name(name));
+            return Err(TokenError::Name(clip_name(&name)));
         }
         check_scopes(&scopes)?;
         let _lock = self.lock()?;
@@ -352,7 +352,7 @@ impl TokenStore {
         if is_known {
             return Ok(());
         }
-        Err(TokenError::Unknown(name.to_owned()))
+        Err(TokenError::Unknown(clip_name(name)))
     }
 
     /// Follows the files until their directory is gone, so that what a token opened ends once it is
@@ -453,6 +453,14 @@ pub fn token_principal(name: &str) -> Result<Principal, String> {
     Err(format!(
         "allowed: 1 to {PRINCIPAL_BYTES} letters, digits, '.', '_', '@', '-'"
     ))
+}
+
+/// A name in a message, or the beginning of one that is too long.
+fn clip_name(name: &str) -> String {
+    match name.char_indices().nth(NAME_BYTES) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
 }
 
 fn is_name(name: &str) -> bool {

@@ -63,10 +63,7 @@ impl ApiError {
     /// The message, truncated where quoted input made it huge.
     #[must_use]
     pub fn message(&self) -> Cow<'_, str> {
-        match self.message.char_indices().nth(MESSAGE_CHARS) {
-            Some((end, _)) => Cow::Owned(format!("{}…", &self.message[..end])),
-            None => Cow::Borrowed(&self.message),
-        }
+        bounded(&self.message)
     }
 
     /// `{code}: message`, with the hint below it.
@@ -89,6 +86,14 @@ impl ApiError {
             fields.insert("approval".to_owned(), approval.as_str().into());
         }
         fields
+    }
+}
+
+/// A message, truncated where quoted input made it huge.
+pub(crate) fn bounded(message: &str) -> Cow<'_, str> {
+    match message.char_indices().nth(MESSAGE_CHARS) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &message[..end])),
+        None => Cow::Borrowed(message),
     }
 }
 

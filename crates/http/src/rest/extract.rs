@@ -14,6 +14,11 @@ use ostler_interface::http::HttpProblem;
 /// The largest body of a request.
 pub const REQUEST_BODY_BYTES: usize = 32 * 1024 * 1024;
 
+/// What is kept of a long text that quotes the body: characters of its beginning.
+const QUOTED_HEAD_CHARS: usize = 100;
+/// Characters of its end: a list of all fields of a body fits.
+const QUOTED_TAIL_CHARS: usize = 1_200;
+
 /// The id in a route's path.
 #[derive(Debug)]
 pub(super) struct PathId(pub(super) String);
@@ -114,7 +119,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
         }
         let mut json = serde_json::Deserializer::from_slice(bytes);
         let body = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-            let (path, message) = (error.path().to_string(), without_position(error.inner()));
+            let path = clip(error.path().to_string());
+            let message = clip(without_position(error.inner()));
             match path.as_str() {
                 "." => HttpProblem::value(format!("the body: {message}")),
                 path => HttpProblem::value(format!("field '{path}': {message}")),
@@ -124,6 +130,19 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
             .map_err(|error| HttpProblem::value(format!("the body: {error}")))?;
         Ok(Self(body))
     }
+}
+
+/// A text that quotes a name or a value of the body, without the middle of a long one: what is
+/// allowed is at the end.
+fn clip(text: String) -> String {
+    let mut starts = text.char_indices().map(|(at, _)| at);
+    let (Some(head_end), Some(tail_start)) = (
+        starts.nth(QUOTED_HEAD_CHARS),
+        starts.nth_back(QUOTED_TAIL_CHARS - 1),
+    ) else {
+        return text;
+    };
+    format!("{}…{}", &text[..head_end], &text[tail_start..])
 }
 
 /// The problem with a value, without line and column: its path is more useful. Invalid JSON has no

@@ -7,7 +7,7 @@ use ostler_api::Problem;
 use ostler_engine::InteractionError;
 use ostler_model::ErrorCode;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, bounded};
 
 /// A [`Problem`] that is sent as a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub struct SentProblem(pub Box<Problem>);
 impl HttpProblem {
     /// A problem of this code, with its HTTP status.
     pub fn new(code: ErrorCode, message: impl Into<String>, hint: Option<String>) -> Self {
-        Self(Problem::new(code, message, hint))
+        Self(Problem::new(code, bounded(&message.into()), hint))
     }
 
     /// Invalid input.
     pub fn value(message: impl Into<String>) -> Self {
-        Self(Problem::value(message))
+        Self(Problem::value(bounded(&message.into())))
     }
 
     /// The same problem, with advice.
