@@ -38,6 +38,36 @@ def test_a_problem_with_a_long_key_still_lists_the_fields(host):
     assert "`command`" in problem["message"], problem
 
 
+@pytest.mark.parametrize("command", [
+    ["true"], "true", 1, None, {}, {"argv": ["true"]}, {"argv": "true"}, {"run": {}}, ARGV | {"shell": {"shell": "sh", "script": ":"}},
+    {"shell": ["sh", ":"]},
+])
+def test_a_command_of_another_form_is_told_what_is_allowed(host, command):
+    message = refused(host, command=command, cwd="/")["message"]
+    assert "field 'command" in message and ('"program"' in message or '"script"' in message), message
+    assert not any(word in message for word in ("line 1", "Body", "variant", "struct", "elements")), message
+
+
+def test_fields_of_a_command_are_named(host):
+    message = refused(host, command={"argv": {"program": "true"}}, cwd="/")["message"]
+    assert "field 'command" in message and "missing field `args`" in message, message
+    message = refused(host, command={"argv": {"program": "true", "args": [1]}}, cwd="/")["message"]
+    assert "field 'command.argv.args[0]'" in message, message
+
+
+@pytest.mark.parametrize("stdin", ["nonsense", "given", 1, ["open"], {}, {"take": "x"}, {"given": "x", "open": 1}])
+def test_standard_input_of_another_form_is_told_what_is_allowed(host, stdin):
+    message = refused(host, command=ARGV, cwd="/", stdin=stdin)["message"]
+    assert "field 'stdin" in message and '"default", "empty", "open" or {"given": TEXT}' in message, message
+    assert "variant" not in message and "line 1" not in message, message
+
+
+@pytest.mark.parametrize("stdin", ["default", "empty", "open", {"given": "text"}, {"given": {"base64": "eA=="}}])
+def test_each_form_of_standard_input_is_taken(host, stdin):
+    answer = host.rest("POST", "/api/v1/executions", {"command": ARGV, "cwd": "/", "stdin": stdin})
+    assert answer["id"]
+
+
 def test_a_long_name_of_a_token_is_not_repeated(host):
     name = "n" * 300
     for done in (host.cli("token", "new", name, check=False), host.cli("token", "revoke", name, check=False)):

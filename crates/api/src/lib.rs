@@ -42,6 +42,8 @@ pub mod service_request;
 pub mod service_state;
 pub mod shell;
 pub mod start;
+pub mod stdin;
+mod strict;
 pub mod task;
 pub mod task_event;
 pub mod template;
@@ -96,7 +98,8 @@ pub use service_request::{
 };
 pub use service_state::{PortInfoBody, ServiceHealthBody, ServiceStateBody};
 pub use shell::{ShellRunBody, ShellRunOutcomeBody, ShellRunResponse, ShellStartBody};
-pub use start::{RerunBody, ServiceModeBody, StartBody, StdinBody};
+pub use start::{RerunBody, ServiceModeBody, StartBody};
+pub use stdin::StdinBody;
 pub use task::{ExecuteBody, TaskCancelBody, TaskInputBody, TaskStartedBody};
 pub use task_event::{TaskEvent, TaskEventBody};
 pub use template::{CommandTemplateBody, CommandTemplateParameterBody, CommandTemplatesBody};

@@ -7,6 +7,8 @@ use ostler_model::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::parts::{OptionsPlace, OwnFields};
+use super::stdin::StdinBody;
+use super::strict;
 
 /// `POST /api/v1/executions`. Durations are milliseconds. Only `command` and `cwd` are required;
 /// text that is not UTF-8 is passed as `{"base64": "…"}`.
@@ -89,21 +91,6 @@ pub struct RerunBody {
     pub cli: bool,
 }
 
-/// The source of standard input.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StdinBody {
-    /// At end of file for commands; open and silent for services.
-    #[default]
-    Default,
-    /// At end of file.
-    Empty,
-    /// These bytes, then end of file.
-    Given(ByteString),
-    /// Open until closed by `POST …/input?close=true`.
-    Open,
-}
-
 impl StartBody {
     /// A request with every default.
     #[must_use]
@@ -140,32 +127,5 @@ impl<'de> Deserialize<'de> for StartBody {
         let mut options = StartOptions::default();
         let body = Self::deserialize(OwnFields::new(from, place, &mut options))?;
         Ok(Self { options, ..body })
-    }
-}
-
-/// The model's command is also stored, where unknown fields of a newer version are ignored; in a
-/// request that would silently drop an option.
-mod strict {
-    use ostler_model::{ByteString, Command};
-    use serde::{Deserialize, Deserializer};
-
-    #[derive(Deserialize)]
-    #[serde(rename_all = "snake_case", deny_unknown_fields)]
-    enum CommandBody {
-        Argv {
-            program: ByteString,
-            args: Vec<ByteString>,
-        },
-        Shell {
-            shell: ByteString,
-            script: ByteString,
-        },
-    }
-
-    pub(super) fn command<'de, D: Deserializer<'de>>(from: D) -> Result<Command, D::Error> {
-        Ok(match CommandBody::deserialize(from)? {
-            CommandBody::Argv { program, args } => Command::Argv { program, args },
-            CommandBody::Shell { shell, script } => Command::Shell { shell, script },
-        })
     }
 }
