@@ -114,3 +114,13 @@ def test_a_pipe_in_the_place_of_tokens_is_refused_at_once(host):
     fifo(host, path)
     text = refused(host, "token", "list")
     assert str(path) in text and "not a regular file" in text and "token new" in text.split("hint: ")[1], text
+
+
+@pytest.mark.parametrize("words", [["token", "list"], ["serve", "--port", "0"]])
+def test_damaged_tokens_are_named_with_what_helps(host, words):
+    host.cli("token", "new", "one")
+    path = host.state / "tokens.json"
+    path.write_text('[{"name": "one"')
+    text = refused(host, *words)
+    hint = text.split("hint: ")[1]
+    assert f"{path} is no list of tokens" in text and str(path) in hint and "token new" in hint, text

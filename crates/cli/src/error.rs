@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 use ostler_api::Problem;
 use ostler_backend_container::ImageError;
 use ostler_http::tokens::TokenError;
 use ostler_model::ErrorCode;
+use ostler_sys::regular_file;
 
 /// The exit code if the reader of standard output closed it: 128 + SIGPIPE.
 pub(crate) const EXIT_BROKEN_PIPE: u8 = 141;
@@ -223,6 +225,15 @@ impl From<TokenError> for CommandError {
     fn from(error: TokenError) -> Self {
         let refused = Self::new(error.code(), error.to_string());
         match error {
+            TokenError::Format { path, .. } => refused.with_hint(format!(
+                "move {} to another place and make new tokens with `ostler token new`: those in it \
+                 let nobody in",
+                path.display()
+            )),
+            TokenError::Io { path, source, .. } => match token_file_hint(&path, &source) {
+                Some(hint) => refused.with_hint(hint),
+                None => refused,
+            },
             TokenError::Exposed(_) => {
                 refused.with_hint("look who wrote it, then `chmod 600` it or remove it")
             }
@@ -230,13 +241,21 @@ impl From<TokenError> for CommandError {
             TokenError::NameTaken(_) => {
                 refused.with_hint("name it differently, or revoke that one first")
             }
-            TokenError::Io { .. }
-            | TokenError::Format { .. }
-            | TokenError::Name(_)
-            | TokenError::Scopes(_)
-            | TokenError::Full => refused,
+            TokenError::Name(_) | TokenError::Scopes(_) | TokenError::Full => refused,
         }
     }
+}
+
+fn token_file_hint(path: &Path, error: &io::Error) -> Option<String> {
+    let path = path.display();
+    if regular_file::is_wrong_type(error) {
+        return Some(format!(
+            "move what is at {path} to another place and make new tokens with `ostler token new`"
+        ));
+    }
+    (error.kind() == io::ErrorKind::PermissionDenied).then(|| {
+        format!("{path} must be yours and readable by you: `ls -l` shows its owner and mode")
+    })
 }
 
 /// The error for a failed write to standard output.
