@@ -124,3 +124,28 @@ def test_damaged_tokens_are_named_with_what_helps(host, words):
     text = refused(host, *words)
     hint = text.split("hint: ")[1]
     assert f"{path} is no list of tokens" in text and str(path) in hint and "token new" in hint, text
+
+
+@pytest.mark.parametrize("kind", ["directory", "circle", "pipe"])
+def test_what_is_in_the_place_of_ostler_toml_is_said(host, kind):
+    path = host.work / "ostler.toml"
+    path.write_text("")
+    replaced(host, path, kind)
+    what = {"directory": "a directory", "circle": "a link that leads nowhere", "pipe": "a named pipe"}[kind]
+    for words in (["service", "up"], ["service", "down"]):
+        done = host.cli(*words, check=False, timeout=30)
+        text = done.stderr.decode().replace("\n  ", " ")
+        assert done.returncode != 0 and f"{path} is {what}, not a regular file" in text, text
+        assert "there is no ostler.toml" not in text, text
+
+
+def test_values_of_ostler_toml_are_in_the_message(host):
+    path = host.work / "ostler.toml"
+    for line, said in [
+        ('ready_pattern = "("', 'services.a.ready_pattern is "(": it is no regular expression'),
+        ('ready = { http = "ftp://x" }', 'services.a.ready.http is "ftp://x": it is no target of a probe; allowed: a path'),
+    ]:
+        path.write_text(f'[services.a]\ncommand = "sleep 60"\n{line}\n')
+        host.give(path)
+        done = host.cli("service", "up", check=False)
+        assert done.returncode != 0 and said in done.stderr.decode().replace("\n  ", " "), done

@@ -305,7 +305,7 @@ pub(crate) fn check_target(given: &str) -> Result<(), String> {
     if authority.is_some_and(is_loopback_authority) {
         return Ok(());
     }
-    Err(format!("allowed: {ALLOWED}"))
+    Err(format!("it is no target of a probe; allowed: {ALLOWED}"))
 }
 
 /// Whether `host[:port]` names this machine.

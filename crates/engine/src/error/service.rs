@@ -79,12 +79,15 @@ pub enum ServiceError {
     },
     /// No definition exists in the caller's workspace.
     #[error(
-        "no ostler.toml in {from} or above it, up to the home directory or /{}",
+        "no ostler.toml in {from} or above it, up to the home directory or /{}{}",
+        wrong_type.as_ref().map_or_else(String::new, |it| format!("; {it}")),
         name.as_ref().map_or_else(String::new, |it| format!("; and no service '{it}' is defined otherwise"))
     )]
     NoManifest {
         /// The directory where the search began.
         from: String,
+        /// What has the name of the file and is none: `/work/ostler.toml is a directory, not …`.
+        wrong_type: Option<String>,
         /// The requested name.
         name: Option<String>,
     },

@@ -9,7 +9,7 @@ use super::caller_services::other_names;
 use super::diagnosis::{DiagnosisInput, contested_ports, diagnose};
 use super::lookup::is_same_service;
 use super::manager::ServiceManager;
-use super::manifest::Manifest;
+use super::manifest::{self, Manifest};
 use super::starter::{ResolvedService, ServiceStarter};
 use super::workspace::{ServiceScope, WorkspaceContext};
 use super::{
@@ -148,6 +148,7 @@ impl ServiceManager {
         requested.retain(|name| seen.insert(name.clone()));
         let no_manifest = |name: Option<&String>| ServiceError::NoManifest {
             from: cwd.display().to_string(),
+            wrong_type: manifest::find_wrong_type(cwd, home.as_deref()),
             name: name.cloned(),
         };
         if requested.is_empty() {

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use ostler_sys::regular_file::WrongFileType;
+
 use crate::error::CommandError;
 
 /// The name of the file.
@@ -29,6 +31,15 @@ fn find_manifest(dirs: &[PathBuf]) -> Option<PathBuf> {
     files.find(|file| file.is_file())
 }
 
+/// What has the name of the file, in the nearest directory, and is none.
+fn find_wrong_type(dirs: &[PathBuf]) -> Option<String> {
+    let mut files = dirs.iter().map(|dir| dir.join(FILE));
+    files.find_map(|file| {
+        let what = WrongFileType::at(&file)?;
+        Some(format!("{} is {what}", file.display()))
+    })
+}
+
 /// The error if no service is defined for `cwd`.
 pub(super) fn no_services_error(cwd: &Path, home: &Path) -> CommandError {
     let dirs = searched_dirs(cwd, home);
@@ -36,7 +47,11 @@ pub(super) fn no_services_error(cwd: &Path, home: &Path) -> CommandError {
         Some(file) => format!("{} defines no services", file.display()),
         None => {
             let shown: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-            format!("there is no {FILE}; looked in {}", shown.join(", "))
+            let subject = match find_wrong_type(&dirs) {
+                Some(wrong) => wrong,
+                None => format!("there is no {FILE}"),
+            };
+            format!("{subject}; looked in {}", shown.join(", "))
         }
     };
     CommandError::value(message).with_hint(EXAMPLE)

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ostler_sys::regular_file;
+use ostler_sys::regular_file::{self, WrongFileType};
 
 use super::parse;
 use super::parse::FILE_BYTES;
@@ -106,6 +106,17 @@ pub(crate) fn locate_or(
         }
     }
     None
+}
+
+/// What has the name of the file, in the nearest directory from `cwd` upwards, and is none; for people.
+/// As far as [`locate`] searches.
+pub(crate) fn find_wrong_type(cwd: &Path, home: Option<&Path>) -> Option<String> {
+    let is_searched = |dir: &&Path| *dir == cwd || home != Some(*dir);
+    let dirs = cwd.ancestors().take_while(is_searched);
+    let files = dirs.map(|dir| dir.join(FILE_NAME));
+    let mut wrong = files.filter_map(|file| Some((WrongFileType::at(&file)?, file)));
+    let (what, file) = wrong.next()?;
+    Some(format!("{} is {what}", file.display()))
 }
 
 /// A file above the workspace may belong to another user (`/tmp/ostler.toml`): it counts only when

@@ -14,5 +14,5 @@ mod values;
 
 pub use changes::{ManifestChanges, diff};
 pub use find::FILE_NAME;
-pub(crate) use find::{Manifest, locate, locate_or};
+pub(crate) use find::{Manifest, find_wrong_type, locate, locate_or};
 pub use parse::{ManifestError, parse};

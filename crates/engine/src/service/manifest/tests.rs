@@ -191,11 +191,11 @@ fn values_with_their_own_grammar_are_reported_with_it() {
         ),
         (
             web("ready_pattern = \"(\""),
-            "line 3: services.web.ready_pattern it is no regular expression: unclosed group",
+            "line 3: services.web.ready_pattern is \"(\": it is no regular expression: unclosed group",
         ),
         (
             web("ready = { http = \"http://example.org/\" }"),
-            "line 3: services.web.ready.http allowed: a path (\"/health\") on its main port, or a URL of this machine (\"http://127.0.0.1:3000/health\")",
+            "line 3: services.web.ready.http is \"http://example.org/\": it is no target of a probe; allowed: a path (\"/health\") on its main port, or a URL of this machine (\"http://127.0.0.1:3000/health\")",
         ),
         (
             web("ready = { htp = \"/\" }"),

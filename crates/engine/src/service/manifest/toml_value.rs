@@ -22,13 +22,23 @@ pub(super) struct TomlValue<'a> {
 impl<'a> TomlValue<'a> {
     /// The error for a value of a wrong type or form.
     pub(super) fn invalid(&self, allowed: &str) -> ManifestError {
+        self.error(format!("is {}; allowed: {allowed}", self.excerpt()))
+    }
+
+    /// The error for a value that something is wrong with.
+    pub(super) fn refuse(&self, problem: &str) -> ManifestError {
+        self.error(format!("is {}: {problem}", self.excerpt()))
+    }
+
+    /// The value as written, or its beginning.
+    fn excerpt(&self) -> String {
         let written = &self.text[self.value.span()];
         let line = written.lines().next().unwrap_or_default();
         let mut excerpt: String = line.chars().take(EXCERPT_CHARS).collect();
         if excerpt.len() < written.trim_end().len() {
             excerpt.push('…');
         }
-        self.error(format!("is {excerpt}; allowed: {allowed}"))
+        excerpt
     }
 
     /// An error at this value.

@@ -44,7 +44,7 @@ pub(super) fn millis(item: &TomlValue<'_>) -> Result<u64, ManifestError> {
 /// Parses a regular expression.
 pub(super) fn expression(item: &TomlValue<'_>) -> Result<String, ManifestError> {
     let text = item.string("a regular expression, in quotes")?;
-    rules::check_pattern(&text).map_err(|problem| item.error(problem))?;
+    rules::check_pattern(&text).map_err(|problem| item.refuse(&problem))?;
     Ok(text)
 }
 
@@ -84,7 +84,7 @@ fn probe(key: &str, value: &TomlValue<'_>) -> Result<ReadyCondition, ManifestErr
     match key {
         "http" => {
             let target = value.string("a path (\"/health\") or a URL of this machine")?;
-            rules::check_target(&target).map_err(|problem| value.error(problem))?;
+            rules::check_target(&target).map_err(|problem| value.refuse(&problem))?;
             Ok(ReadyCondition::Http { target })
         }
         "tcp" => {
