@@ -88,6 +88,7 @@ mod launch_plan;
 pub mod output_sink;
 pub mod prepared_dir;
 pub mod redact;
+pub mod secret_form;
 pub mod spec_file;
 pub mod stored_files;
 mod usage_reading;

@@ -1,7 +1,9 @@
 //! Values that must never reach the journal: each occurrence in output is replaced before it
 //! is appended, also where it is split over reads.
 
-use memchr::memmem::Finder;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
+
+use crate::secret_form::secret_forms;
 
 /// The replacement of a secret in the journal.
 pub const MASK: &[u8] = b"[redacted]";
@@ -10,45 +12,92 @@ pub const HOLD_BACK_MS: u64 = 5;
 /// Beginnings of secrets up to this long are not held back for longer, in bytes.
 pub const RELEASE_MAX_BYTES: usize = 3;
 
-/// The secret values of one attempt.
+/// The secret values of one attempt, in every form in which programs print them.
 #[derive(Debug)]
 pub struct SecretFinder {
-    finders: Vec<Finder<'static>>,
+    automaton: AhoCorasick,
+    /// In order, each with its place among those that were given.
+    needles: Vec<(Vec<u8>, usize)>,
+    /// The bytes that needles begin with.
+    is_first_byte: [bool; 256],
+    /// The length of the longest needle.
+    longest: usize,
 }
 
 impl SecretFinder {
     /// None where there is nothing to hide; empty values hide nothing.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
-        let finders: Vec<_> = values
-            .into_iter()
-            .filter(|value| !value.is_empty())
-            .map(|value| Finder::new(value).into_owned())
-            .collect();
-        (!finders.is_empty()).then_some(Self { finders })
+        let forms = values.into_iter().flat_map(secret_forms);
+        Self::from_needles(forms.map(|(_, bytes)| bytes))
+    }
+
+    /// Finds exactly these, of which equal ones are the first; none where there is none.
+    pub fn from_needles(needles: impl IntoIterator<Item = Vec<u8>>) -> Option<Self> {
+        let mut needles: Vec<(Vec<u8>, usize)> = needles.into_iter().zip(0..).collect();
+        needles.retain(|(needle, _)| !needle.is_empty());
+        needles.sort_unstable();
+        needles.dedup_by(|later, first| later.0 == first.0);
+        let longest = needles.iter().map(|(needle, _)| needle.len()).max()?;
+        let mut is_first_byte = [false; 256];
+        for (needle, _) in &needles {
+            is_first_byte[usize::from(needle[0])] = true;
+        }
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            // The others take more memory than the secrets are worth.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(needles.iter().map(|(needle, _)| needle))
+            .expect("secrets have less than 2 GiB");
+        Some(Self {
+            automaton,
+            needles,
+            is_first_byte,
+            longest,
+        })
+    }
+
+    /// Every occurrence from left to right, the longest of those that begin at one place: its start,
+    /// its end, and the place of what was found among the needles that were given.
+    pub fn matches<'a>(
+        &'a self,
+        bytes: &'a [u8],
+    ) -> impl Iterator<Item = (usize, usize, usize)> + 'a {
+        self.automaton.find_iter(bytes).map(|found| {
+            let (_, place) = self.needles[found.pattern().as_usize()];
+            (found.start(), found.end(), place)
+        })
+    }
+
+    /// The bytes with the mask in place of every occurrence.
+    #[must_use]
+    pub fn masked(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut redactor = Redactor::default();
+        let mut masked = redactor.push(self, bytes).to_vec();
+        masked.extend_from_slice(redactor.flush(self));
+        masked
     }
 
     /// The leftmost occurrence at or after `from`, the longest of those; its start and end.
     fn find(&self, bytes: &[u8], from: usize) -> Option<(usize, usize)> {
-        let found = self.finders.iter().filter_map(|finder| {
-            let start = from + finder.find(bytes.get(from..)?)?;
-            Some((start, start + finder.needle().len()))
-        });
-        found.min_by_key(|&(start, end)| (start, usize::MAX - end))
+        let found = self.automaton.find(Input::new(bytes).range(from..))?;
+        Some((found.start(), found.end()))
     }
 
     /// The start of a tail that may become a secret; the length where there is none.
     fn open_tail(&self, bytes: &[u8], from: usize) -> usize {
-        let longest = self
-            .finders
-            .iter()
-            .map(|finder| finder.needle().len())
-            .max();
-        let reach = longest.unwrap_or(1) - 1;
+        let reach = self.longest - 1;
         let start = from.max(bytes.len().saturating_sub(reach));
         let may_grow = |&at: &usize| {
+            if !self.is_first_byte[usize::from(bytes[at])] {
+                return false;
+            }
             let tail = &bytes[at..];
-            let mut needles = self.finders.iter().map(Finder::needle);
-            needles.any(|needle| needle.len() > tail.len() && needle.starts_with(tail))
+            // Those that begin with it and are longer come first behind it.
+            let place = self
+                .needles
+                .partition_point(|(needle, _)| needle.as_slice() <= tail);
+            let next = self.needles.get(place);
+            next.is_some_and(|(needle, _)| needle.starts_with(tail))
         };
         (start..bytes.len()).find(may_grow).unwrap_or(bytes.len())
     }
@@ -111,23 +160,21 @@ impl Redactor {
     fn advance(&mut self, secrets: &SecretFinder) {
         self.clean.clear();
         let mut at = 0;
-        let mut next = secrets.find(&self.pending, 0);
-        loop {
-            let open = secrets.open_tail(&self.pending, at);
-            match next {
-                // A match that begins before the open tail cannot grow any more.
-                Some((start, end)) if start < open => {
-                    self.emit_masked(at, start);
-                    at = end;
-                    next = secrets.find(&self.pending, at);
-                }
-                Some(_) | None => {
-                    let from = at.max(self.released).min(open);
-                    self.clean.extend_from_slice(&self.pending[from..open]);
-                    return self.discard_before(open);
-                }
+        let mut open = secrets.open_tail(&self.pending, 0);
+        while let Some((start, end)) = secrets.find(&self.pending, at) {
+            // A match that begins before the open tail cannot grow any more.
+            if start >= open {
+                break;
+            }
+            self.emit_masked(at, start);
+            at = end;
+            if at > open {
+                open = secrets.open_tail(&self.pending, at);
             }
         }
+        let from = at.max(self.released).min(open);
+        self.clean.extend_from_slice(&self.pending[from..open]);
+        self.discard_before(open);
     }
 
     /// Emits the bytes before a secret that were not released yet, and the mask.
@@ -197,6 +244,41 @@ mod tests {
             prop_assert!(!redactor.has_pending());
             prop_assert_eq!(out, naive(&needles, text.as_bytes()));
         }
+    }
+
+    #[test]
+    fn changed_forms_of_a_value_are_masked_in_any_pieces() {
+        let key = "-----BEGIN KEY-----\nMIIEvQIBADAN\nq1w2e3r4\nxyz=\n-----END KEY-----\n";
+        let secrets = SecretFinder::new([key.as_bytes()]).expect("not empty");
+        for printed in [
+            key.replace('\n', "\r\n"),
+            key.replace('\n', " "),
+            key.replace('\n', "\\n"),
+            "<MIIEvQIBADAN>\n".to_owned(),
+        ] {
+            for size in [1, 2, 7, printed.len()] {
+                let mut redactor = Redactor::default();
+                let mut out = Vec::new();
+                for piece in printed.as_bytes().chunks(size) {
+                    out.extend_from_slice(redactor.push(&secrets, piece));
+                }
+                out.extend_from_slice(redactor.flush(&secrets));
+                let out = String::from_utf8(out).expect("text");
+                assert!(out.contains("[redacted]"), "{out}");
+                assert!(!out.contains("MIIEvQ") && !out.contains("xyz"), "{out}");
+                assert_eq!(secrets.masked(printed.as_bytes()), out.as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn much_output_with_many_matches_is_read_once() {
+        let key = "A1b2C3d4E5f6G7h8".repeat(4).repeat(40);
+        let key = key.as_bytes().chunks(64).collect::<Vec<_>>().join(&b'\n');
+        let secrets = SecretFinder::new([&key[..], b"secret"]).expect("not empty");
+        let printed = b"a secret ".repeat(100_000);
+        let out = secrets.masked(&printed);
+        assert_eq!(out.len(), b"a [redacted] ".len() * 100_000);
     }
 
     #[test]
