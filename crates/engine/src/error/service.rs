@@ -145,6 +145,17 @@ impl ServiceError {
                      port 'auto'"
                 ))
             }
+            Self::PortTaken {
+                service: None,
+                holder,
+                ..
+            } if holder.execution.is_some() => holder.execution.map(|id| {
+                let id = id.short();
+                format!(
+                    "stop '{id}' first, or ask for another port; a free one is leased with port \
+                     'auto'"
+                )
+            }),
             Self::PortTaken { service: None, .. } => Some(
                 "it is not ours to end: end whoever holds it, or ask for another port; a free \
                  one is leased with port 'auto'"
@@ -174,10 +185,13 @@ pub(crate) fn describe_port_holder(holder: &PortHolder) -> String {
         (process, None) => process.to_owned(),
         (process, Some(pid)) => format!("{process} (pid {pid})"),
     };
+    let of = holder
+        .execution
+        .map_or_else(String::new, |id| format!(" of {}", id.short()));
     if holder.command.is_empty() {
-        return who;
+        return format!("{who}{of}");
     }
-    format!("{who}, \"{}\"", holder.command)
+    format!("{who}{of}, \"{}\"", holder.command)
 }
 
 fn names(known: &[String]) -> String {

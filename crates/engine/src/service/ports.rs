@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use ostler_model::{Caller, IsolationLevel, NetworkAccess, PortHolder, Spec};
+use ostler_model::{Caller, IsolationLevel, NetworkAccess, PortHolder, Spec, visible};
 
 use super::ServiceError;
 use super::build_request::AssignedPort;
@@ -21,6 +21,8 @@ pub(crate) const LEASE_PORTS: (u16, u16) = (20_000, 29_999);
 const CLOSING_MS: u64 = 100;
 /// The most ports per query.
 const PORTS_PER_QUERY: usize = 64;
+/// How many characters of a holder's command are reported.
+const COMMAND_CHARS: usize = 200;
 
 /// Assigns the port of a service. Nothing is reserved: the registry holds a lease as soon as it
 /// holds the service, and until then the caller holds the admission lock.
@@ -129,7 +131,8 @@ pub(crate) fn port_taken(
 }
 
 /// A holder with the execution it belongs to, and the name of the service that is, where the
-/// caller sees it.
+/// caller sees it. The command of an execution is the recorded one: that of its process may have the
+/// values of secrets in it.
 pub(crate) fn resolve_holder(
     core: &EngineInner,
     caller: &Caller,
@@ -146,6 +149,8 @@ pub(crate) fn resolve_holder(
     match &found {
         Some(entry) if caller.can_access(&entry.owner()) => {
             holder.execution = Some(entry.id);
+            let command = visible(&entry.spec.command.display()).into_owned();
+            holder.command = command.chars().take(COMMAND_CHARS).collect();
             let service = entry.spec.lifetime.plan().map(|_| name_of(entry));
             (holder, service)
         }
@@ -154,6 +159,12 @@ pub(crate) fn resolve_holder(
             holder.command.clear();
             (holder, None)
         }
-        None => (holder, None),
+        None => {
+            // One of another engine, or one that was removed.
+            if holder.execution.is_some() {
+                holder.command.clear();
+            }
+            (holder, None)
+        }
     }
 }
