@@ -402,6 +402,13 @@ async def test_why_tells_what_shows_a_ready_one(service_client, port):
     assert "ready" in why and f":{port}" in why, why
 
 
+async def test_why_tells_the_limit_that_ended_a_service(installation):
+    hog = "held = [bytearray(b'x') * (1 << 20) for _ in range(512)]; print('all of it')"
+    installation.cli("service", "start", "--name", "hog", "--memory", "64M", "--", PYTHON, "-c", hog, check=False)
+    why = installation.cli("service", "why", "hog").stdout.decode()
+    assert "memory limit of 64 MiB" in why and "higher" in why, why
+
+
 # ---- definitions
 
 

@@ -30,6 +30,7 @@ pub mod id;
 pub mod interaction;
 pub mod isolation;
 pub mod isolation_resolve;
+pub mod limits_hit;
 mod line_number;
 mod millis;
 mod network_access;

@@ -1,4 +1,6 @@
-use ostler_model::{Capability, LimitBackend};
+use ostler_model::isolation::{LimitKind, Limits};
+use ostler_model::termination::TerminationCause;
+use ostler_model::{Capability, LimitBackend, Termination};
 
 use super::*;
 

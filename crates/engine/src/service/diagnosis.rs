@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use ostler_model::duration;
+use ostler_model::limits_hit::describe_limits_hit;
 use ostler_model::{
     Dependency, Lifetime, PortHolder, ReadyRule, RestartPolicy, ServiceStage, State, StopReason,
     TerminationCause, Timestamp,
@@ -108,7 +109,8 @@ pub(crate) fn diagnose(input: &DiagnosisInput<'_>) -> Diagnosis {
     match &input.info.execution {
         Some(info) if input.info.pending.is_none() || input.info.is_living() => {
             diagnosis.cause = describe_cause(input, &info.state);
-            add_evidence(&mut diagnosis, &info.state);
+            let limits = limits_reached(input, &info.state);
+            add_evidence(&mut diagnosis, &info.state, limits);
             add_hints(&mut diagnosis, input, &info.state);
         }
         Some(_) | None => explain_not_started(&mut diagnosis, input),
@@ -247,7 +249,16 @@ fn stopped_by(order: &StopReason) -> String {
     }
 }
 
-fn add_evidence(diagnosis: &mut Diagnosis, state: &State) {
+/// The limits that it reached, as its execution tells them.
+fn limits_reached(input: &DiagnosisInput<'_>, state: &State) -> Vec<String> {
+    let info = input.info.execution.as_ref();
+    info.map_or_else(Vec::new, |info| {
+        let limits = &info.spec.policy.limits;
+        describe_limits_hit(&state.limits_hit, limits, state.ending.as_ref())
+    })
+}
+
+fn add_evidence(diagnosis: &mut Diagnosis, state: &State, limits: Vec<String>) {
     if let Some(at) = state.attempt_started_at {
         let pid = state
             .pid
@@ -266,6 +277,7 @@ fn add_evidence(diagnosis: &mut Diagnosis, state: &State) {
     }
     diagnosis.evidence.extend(state.warnings.iter().cloned());
     diagnosis.evidence.extend(state.degradations().cloned());
+    diagnosis.evidence.extend(limits);
     if let (Some(end), true, None) = (&state.last_end, state.attempt > 1, state.ended_at) {
         let before = state.attempt - 1;
         diagnosis
@@ -302,6 +314,9 @@ fn add_hints(diagnosis: &mut Diagnosis, input: &DiagnosisInput<'_>, state: &Stat
         "degraded" => {
             "restart it, or ensure it, which replaces what is not well; a watcher may recover \
              once its source is fixed"
+        }
+        "crash_looping" | "failed" if !limits_reached(input, state).is_empty() => {
+            "it reached a limit: let it use less, or start it with a higher one"
         }
         "crash_looping" => "fix the cause, then restart it; its log has every attempt",
         "failed" if state.ready_evidence.is_some() && !restarts => {
