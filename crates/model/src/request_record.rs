@@ -26,6 +26,10 @@ pub const REQUEST_RECORD_VERSION: u8 = 1;
 pub struct RequestRecord {
     /// The format's version, now [`REQUEST_RECORD_VERSION`].
     pub version: u8,
+    /// Whether literal texts in it and in the specification are escaped that look like a redacted
+    /// secret: the engine says how.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub literals_escaped: bool,
     /// The requested command, where it is not the one that is run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
@@ -105,6 +109,7 @@ impl RequestRecord {
     pub fn new(options: StartOptions) -> Self {
         Self {
             version: REQUEST_RECORD_VERSION,
+            literals_escaped: false,
             command: None,
             options: options.for_every_start(),
             service: None,
@@ -121,8 +126,14 @@ impl RequestRecord {
         self.template = self
             .template
             .map(|template| Box::new(template.map_values(&change)));
-        if let Some(base) = self.service.as_mut().and_then(|it| it.base.as_mut()) {
-            **base = std::mem::take(&mut **base).map_texts(&change);
+        if let Some(service) = &mut self.service {
+            if let Some(base) = &mut service.base {
+                **base = std::mem::take(&mut **base).map_texts(&change);
+            }
+            let ready_when = service.ready_when.take();
+            service.ready_when = ready_when.map(|it| it.map_texts(&change));
+            let health = service.health.take();
+            service.health = health.map(|it| it.map_texts(&change));
         }
         self
     }
@@ -246,12 +257,21 @@ mod tests {
         record.template = Some(Box::new(template("hunter2")));
         record.service = Some(Box::new(ServiceRecord {
             name: None,
-            ready_when: None,
+            ready_when: Some(ReadyCondition::Exec {
+                argv: vec![secret()],
+            }),
             ready_pattern: None,
             fail_pattern: None,
             ready_timeout: None,
             restart: RestartPolicy::Never,
-            health: None,
+            health: Some(HealthRule {
+                probe: ReadyCondition::Http {
+                    target: "/?t=hunter2".to_owned(),
+                },
+                interval: None,
+                failures: 0,
+                restart: false,
+            }),
             depends_on: Vec::new(),
             port: PortRequest::Own,
             automatic: false,
@@ -260,6 +280,6 @@ mod tests {
         let hidden = record.map_texts(|text| text.to_string().replace("hunter2", "***").into());
         let stored = json!(hidden).to_string();
         assert!(!stored.contains("hunter2"), "{stored}");
-        assert_eq!(stored.matches("***").count(), 8);
+        assert_eq!(stored.matches("***").count(), 10);
     }
 }

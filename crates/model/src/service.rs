@@ -54,6 +54,16 @@ pub struct ServicePlan {
     pub defined_as: Option<String>,
 }
 
+impl ServicePlan {
+    /// The plan with every text changed that may contain the value of a secret.
+    #[must_use]
+    pub fn map_texts(mut self, change: impl Fn(&ByteString) -> ByteString) -> Self {
+        self.ready.when = self.ready.when.map_texts(&change);
+        self.health = self.health.map(|rule| rule.map_texts(&change));
+        self
+    }
+}
+
 /// When a service is ready, and what to observe for that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadyRule {
@@ -177,6 +187,28 @@ pub enum ReadyCondition {
     },
 }
 
+impl ReadyCondition {
+    /// The condition with every text changed that may contain the value of a secret.
+    #[must_use]
+    pub fn map_texts(self, change: impl Fn(&ByteString) -> ByteString) -> Self {
+        match self {
+            Self::Http { target } => Self::Http {
+                target: change(&ByteString::from(target)).to_string(),
+            },
+            Self::Exec { argv } => Self::Exec {
+                argv: argv.iter().map(change).collect(),
+            },
+            Self::Auto
+            | Self::Listening
+            | Self::Responding
+            | Self::Log
+            | Self::Tcp { .. }
+            | Self::Notify
+            | Self::Quiet { .. } => self,
+        }
+    }
+}
+
 /// What shows that a service stays healthy after it was ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HealthRule {
@@ -195,6 +227,17 @@ pub struct HealthRule {
     /// Whether an unhealthy service is stopped, so that its restart policy applies.
     #[serde(default)]
     pub restart: bool,
+}
+
+impl HealthRule {
+    /// The rule with every text changed that may contain the value of a secret.
+    #[must_use]
+    pub fn map_texts(self, change: impl Fn(&ByteString) -> ByteString) -> Self {
+        Self {
+            probe: self.probe.map_texts(change),
+            ..self
+        }
+    }
 }
 
 /// A service that must come first.

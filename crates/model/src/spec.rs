@@ -210,6 +210,18 @@ pub enum Lifetime {
 }
 
 impl Lifetime {
+    /// The same with every text changed that may contain the value of a secret.
+    #[must_use]
+    pub fn map_texts(self, change: impl Fn(&ByteString) -> ByteString) -> Self {
+        match self {
+            Self::Finite { .. } => self,
+            Self::Service { restart, plan } => Self::Service {
+                restart,
+                plan: Box::new(plan.map_texts(change)),
+            },
+        }
+    }
+
     /// A service with default readiness, health and dependencies.
     #[must_use]
     pub fn service(restart: RestartPolicy) -> Self {

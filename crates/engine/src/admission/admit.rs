@@ -15,6 +15,7 @@ use crate::request::{ClientKind, StartRequest, StdinRequest};
 use crate::settings::Settings;
 
 use super::isolation_level::effective_level;
+use super::secret_texts::{LiteralEscaping, SecretTexts};
 use super::secrets::{self, ResolvedSecret};
 use super::{
     allow_list, arguments, container, environment, program, sandbox, sandbox_bounds, service_plan,
@@ -198,12 +199,13 @@ pub(crate) fn admit(
 ) -> Result<AdmittedStart, Error> {
     project::check_created(caller)?;
     arguments::check(&request)?;
-    let record = request_record(&mut request);
+    let mut record = request_record(&mut request);
     let PreparedRequest {
         sandbox: confinement,
         container,
         secrets,
     } = prepared;
+    record.literals_escaped = !secrets.is_empty();
     let policy = resolve_isolation(context, &request, confinement, container.as_ref())?;
     let settings = context.settings;
     check_request(settings, &request, policy.level)?;
@@ -230,30 +232,31 @@ pub(crate) fn admit(
         disk_scope: request.disk_scope,
         view,
     };
-    let redact = |text: &ByteString| secrets::redact(text, &secrets);
+    let texts = SecretTexts::new(&secrets);
+    let conceal = |text: &ByteString| texts.conceal(text);
     let spec = Spec {
-        command: request.command.map_words(redact),
+        command: request.command.map_words(conceal),
         cwd: request.cwd,
         env: Environment {
             inherit,
-            set: map_values(request.options.set_env, redact),
+            set: map_values(request.options.set_env, conceal),
             secrets: request.options.secrets,
         },
         io,
-        lifetime,
+        lifetime: lifetime.map_texts(conceal),
         policy,
         place: place(context, container.as_ref()),
         container: container.map(Box::new),
         owner: caller.owner.clone(),
-        description: redact(&ByteString::from(request.options.description)).to_string(),
-        labels: arguments::dedup(map_labels(request.options.labels, redact)),
+        description: conceal(&ByteString::from(request.options.description)).to_string(),
+        labels: arguments::dedup(map_labels(request.options.labels, conceal)),
         encoding,
         retention: retention(settings, request.options.retention, request.client_kind),
         keep: request.options.keep,
         record_input: request.options.record_input,
         face: Some(request.client_kind.as_str().to_owned()),
         shell: request.shell,
-        request: Some(Box::new(record.map_texts(redact))),
+        request: Some(Box::new(record.map_texts(conceal))),
     };
     Ok(AdmittedStart {
         spec,
@@ -386,11 +389,13 @@ fn request_record(request: &mut StartRequest) -> Box<RequestRecord> {
 pub(crate) fn relaunch_template(settings: &Settings, spec: &Spec) -> Result<LaunchTemplate, Error> {
     working_dir::check(&spec.cwd)?;
     let secrets = secrets::resolve_for_relaunch(settings, spec)?;
-    let unredact = |text: &ByteString| secrets::unredact(text, &secrets);
-    let command = spec.command.map_words(unredact);
+    let texts = SecretTexts::new(&secrets);
+    let escaping = LiteralEscaping::of(spec);
+    let reveal = |text: &ByteString| texts.reveal(text, escaping);
+    let command = spec.command.map_words(reveal);
     let mut request = StartRequest::new(command, spec.cwd.clone());
     request.options.level = Some(spec.policy.level);
-    request.options.set_env = map_values(spec.env.set.clone(), unredact);
+    request.options.set_env = map_values(spec.env.set.clone(), reveal);
     request.options.pty = match spec.io {
         Io::Pty { size } => Some(size),
         Io::Pipes { .. } => None,

@@ -13,7 +13,8 @@ use ostler_sys::regular_file;
 
 use super::approval::{Approval, ApprovalStatus, ApprovalSubject};
 use super::named_files::NamedFiles;
-use super::secrets::{self, ResolvedSecret};
+use super::secret_texts::SecretTexts;
+use super::secrets::ResolvedSecret;
 use super::{environment, isolation_level, program};
 use crate::error::Error;
 use crate::interaction_id::InteractionId;
@@ -276,7 +277,8 @@ pub(crate) struct StartDisplay {
 
 /// A start for people.
 pub(crate) fn display_start(request: &StartRequest, secrets: &[ResolvedSecret]) -> StartDisplay {
-    let redact = |text: &ByteString| secrets::redact(text, secrets);
+    let texts = SecretTexts::new(secrets);
+    let redact = |text: &ByteString| texts.redact(text);
     let variables = request.options.set_env.iter().map(|(name, value)| {
         let value = redact(value);
         format!("{}={} ", name.to_string_lossy(), shell_quote(&value))

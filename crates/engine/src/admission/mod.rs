@@ -27,6 +27,8 @@ pub mod sandbox;
 mod sandbox_bounds;
 #[cfg(test)]
 mod sandbox_tests;
+pub(crate) mod secret_fields;
+pub mod secret_texts;
 pub mod secrets;
 #[cfg(test)]
 mod secrets_tests;

@@ -1,8 +1,9 @@
-//! Secrets by name: the spec holds names, the launch plan holds values, and what is published of
-//! either contains neither a value nor a part of one.
+//! Secrets by name: the spec holds names, the launch plan holds values.
 
+use ostler_backend::secret_form::without_last_line_ends;
 use ostler_model::{ByteString, Owner, Spec};
 
+use super::secret_texts::SecretTexts;
 use crate::error::{AllowListError, ArgumentError, Error, ProgramError};
 use crate::request::StartRequest;
 use crate::secret_bindings::{SecretAccess, SecretBinding, secret_access};
@@ -131,7 +132,7 @@ fn look_up_values(
             let found = value_from_env(settings, name, client_env)
                 .or_else(|| settings.secrets.source.as_ref()?.value(name));
             let value = found.ok_or_else(|| invalid(name, &unavailable_reason(settings)))?;
-            if value.len() < SECRET_MIN_BYTES {
+            if without_last_line_ends(value.as_bytes()).len() < SECRET_MIN_BYTES {
                 return Err(invalid(
                     name,
                     "its value is shorter than 6 bytes: it could not be kept out of output",
@@ -142,6 +143,15 @@ fn look_up_values(
                 value,
             })
         })
+        .collect()
+}
+
+/// The secrets of these names that the engine knows without a client.
+pub(crate) fn known_to_engine(settings: &Settings, names: &[String]) -> Vec<ResolvedSecret> {
+    let names = names.iter().map(std::slice::from_ref);
+    names
+        .filter_map(|name| look_up_values(settings, name, &settings.base_env).ok())
+        .flatten()
         .collect()
 }
 
@@ -181,53 +191,6 @@ pub fn is_secret_variable(settings: &Settings, name: &[u8]) -> bool {
     prefixes.any(|prefix| !prefix.is_empty() && name.starts_with(prefix.as_bytes()))
 }
 
-/// The text with every value replaced by `[secret NAME]`.
-#[must_use]
-pub fn redact(text: &ByteString, secrets: &[ResolvedSecret]) -> ByteString {
-    replace_each(text, secrets, |secret| {
-        (secret.value.as_bytes().to_vec(), placeholder(secret))
-    })
-}
-
-/// The text as it was before [`redact`].
-#[must_use]
-pub fn unredact(text: &ByteString, secrets: &[ResolvedSecret]) -> ByteString {
-    replace_each(text, secrets, |secret| {
-        (placeholder(secret), secret.value.as_bytes().to_vec())
-    })
-}
-
-fn placeholder(secret: &ResolvedSecret) -> Vec<u8> {
-    format!("[secret {}]", secret.name).into_bytes()
-}
-
-fn replace_each(
-    text: &ByteString,
-    secrets: &[ResolvedSecret],
-    pair: impl Fn(&ResolvedSecret) -> (Vec<u8>, Vec<u8>),
-) -> ByteString {
-    let mut bytes = text.as_bytes().to_vec();
-    for (from, to) in secrets.iter().map(pair) {
-        bytes = replace(&bytes, &from, &to);
-    }
-    ByteString::from(bytes)
-}
-
-fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
-    let mut replaced = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((first, behind)) = rest.split_first() {
-        if !from.is_empty() && rest.starts_with(from) {
-            replaced.extend_from_slice(to);
-            rest = &rest[from.len()..];
-        } else {
-            replaced.push(*first);
-            rest = behind;
-        }
-    }
-    replaced
-}
-
 /// Why there is no provider for secrets.
 fn unavailable_reason(settings: &Settings) -> String {
     let source = settings.secrets.source.as_ref();
@@ -247,8 +210,9 @@ fn invalid(name: &str, problem: &str) -> Error {
 /// The same error, with every secret's value replaced in the parts that repeat the request.
 #[must_use]
 pub(crate) fn redact_error(mut error: Error, secrets: &[ResolvedSecret]) -> Error {
+    let texts = SecretTexts::new(secrets);
     let redact_text = |field: &mut String| {
-        *field = redact(&ByteString::from(field.as_str()), secrets).to_string();
+        *field = texts.redact(&ByteString::from(field.as_str())).to_string();
     };
     if let Error::Program(
         ProgramError::NotFound { program, .. }
@@ -271,7 +235,7 @@ pub(crate) fn redact_error(mut error: Error, secrets: &[ResolvedSecret]) -> Erro
         ArgumentError::Directory { path, .. } | ArgumentError::DirectoryPermission { path },
     ) = &mut error
     {
-        let redacted = redact(&ByteString::from(path.as_path()), secrets);
+        let redacted = texts.redact(&ByteString::from(path.as_path()));
         *path = redacted.as_path().to_owned();
     }
     error

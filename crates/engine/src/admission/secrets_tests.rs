@@ -4,7 +4,8 @@ use ostler_model::{ByteString, Command, Owner, Principal, RequestChannel};
 use proptest::prelude::*;
 
 use super::environment;
-use super::secrets::{ResolvedSecret, is_secret_variable, redact, resolve, unredact};
+use super::secret_texts::{LiteralEscaping, SecretTexts};
+use super::secrets::{ResolvedSecret, is_secret_variable, resolve};
 use crate::request::StartRequest;
 use crate::settings::{SecretSource, Settings};
 
@@ -125,15 +126,44 @@ fn variables_that_hold_them_are_never_passed_on() {
 proptest! {
     #[test]
     fn what_is_concealed_holds_no_value_and_comes_back(
-        before in "[a-z ]{0,20}", after in "[a-z ]{0,20}",
+        pieces in prop::collection::vec(prop::sample::select(vec![
+            "S3CR3T-VALUE", "S3CR3T-VALUE-LONGER", "[secret ", "[secret KEY]", "[secret ]", "]", "[",
+            "secret", "KEY", "[secret", " ", "line-of-it", "x",
+        ]), 0..12),
     ) {
-        let secrets = [secret("KEY", "S3CR3T-VALUE"), secret("OTHER", "0TH3R/VALUE")];
-        let text = ByteString::from(format!("{before}S3CR3T-VALUE{after}0TH3R/VALUE{before}"));
-        let concealed = redact(&text, &secrets);
-        prop_assert!(!concealed.to_string_lossy().contains("VALUE"));
-        prop_assert_eq!(unredact(&concealed, &secrets), text.clone());
+        let secrets = [
+            secret("KEY", "S3CR3T-VALUE"),
+            secret("OTHER", "S3CR3T-VALUE-LONGER"),
+            secret("WORD", "secret"),
+            secret("LINES", "line-of-it\nVALUE-line\n"),
+        ];
+        let texts = SecretTexts::new(&secrets);
+        let text = ByteString::from(pieces.concat());
+        let concealed = texts.conceal(&text);
+        prop_assert!(!concealed.to_string_lossy().contains("VALUE"), "{concealed}");
+        prop_assert!(!concealed.to_string_lossy().contains("LONGER"), "{concealed}");
+        prop_assert_eq!(texts.reveal(&concealed, LiteralEscaping::Escaped), text.clone());
         let command = Command::Argv { program: text.clone(), args: vec![text] };
-        let actual = command.map_words(|it| redact(it, &secrets)).display();
-        prop_assert!(!actual.contains("VALUE"), "{}", actual);
+        let shown = command.map_words(|it| texts.redact(it)).display();
+        prop_assert!(!shown.contains("VALUE"), "{}", shown);
     }
+}
+
+#[test]
+fn what_an_earlier_version_stored_comes_back() {
+    let texts = SecretTexts::new(&[secret("KEY", "S3CR3T-VALUE")]);
+    for (stored, text) in [
+        ("a [secret KEY] b", "a S3CR3T-VALUE b"),
+        (
+            "[secret ] and [secret OTHER]",
+            "[secret ] and [secret OTHER]",
+        ),
+    ] {
+        let revealed = texts.reveal(&ByteString::from(stored), LiteralEscaping::None);
+        assert_eq!(revealed, ByteString::from(text));
+    }
+    let none = SecretTexts::new(&[]);
+    let literal = ByteString::from("[secret KEY]");
+    assert_eq!(none.conceal(&literal), literal);
+    assert_eq!(none.reveal(&literal, LiteralEscaping::None), literal);
 }

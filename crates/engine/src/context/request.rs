@@ -7,7 +7,7 @@ use ostler_model::{
 };
 
 use super::record::ContextRecord;
-use crate::admission::{arguments, secrets, working_dir};
+use crate::admission::{arguments, secret_fields, secrets, working_dir};
 use crate::error::{ArgumentError, ContextError, Error};
 use crate::request::StartRequest;
 use crate::settings::Settings;
@@ -106,7 +106,9 @@ impl ContextRequest {
             idle: self.options.idle,
         });
         arguments::check(&probe)?;
-        secrets::check_access(settings, &self.options.secrets, &caller.owner, &directory)
+        secrets::check_access(settings, &self.options.secrets, &caller.owner, &directory)?;
+        let known = secrets::known_to_engine(settings, &self.options.secrets);
+        secret_fields::check_context(&self.options, &known)
     }
 
     /// The first field in which the context differs from this request; none where the request asks

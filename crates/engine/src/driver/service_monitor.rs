@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::event_loop::Driver;
+use crate::admission::secret_texts::ProbeSecrets;
 use crate::engine_inner::EngineInner;
 use crate::probes::{ExecContext, NotifySocket};
 use crate::readiness::{
@@ -156,6 +157,7 @@ impl Driver {
         self.monitor.exec = Some(ExecContext {
             cwd: plan.cwd.clone(),
             env: plan.env.clone(),
+            secrets: Arc::new(ProbeSecrets::new(&self.execution.spec, &plan.redact)),
         });
         self.monitor.output_read_to = self.execution.journal_end.borrow().end;
     }
@@ -223,16 +225,7 @@ impl Driver {
     }
 
     fn start_probe(&mut self, request: ProbeRequest, limit: Duration) {
-        let exec = self.monitor.exec.get_or_insert_with(|| {
-            let template =
-                crate::admission::relaunch_template(&self.core.settings, &self.execution.spec);
-            let plan = template.ok().map(|draft| draft.plan(self.execution.id, 0));
-            ExecContext {
-                cwd: self.execution.spec.cwd.clone(),
-                env: plan.map(|plan| plan.env).unwrap_or_default(),
-            }
-        });
-        let exec = exec.clone();
+        let exec = self.exec_context().clone();
         let prober = self.core.prober.with_limit(limit);
         let id = self.execution.id;
         let probing = self
@@ -240,6 +233,22 @@ impl Driver {
             .tracker
             .spawn(async move { prober.probe(id, request, exec).await });
         self.monitor.probe = Some(AbortOnDropHandle::new(probing));
+    }
+
+    /// The context of the service's probe commands; made again for an attempt that an earlier engine
+    /// began.
+    fn exec_context(&mut self) -> &ExecContext {
+        self.monitor.exec.get_or_insert_with(|| {
+            let spec = &self.execution.spec;
+            let template = crate::admission::relaunch_template(&self.core.settings, spec);
+            let plan = template.ok().map(|draft| draft.plan(self.execution.id, 0));
+            let (env, values) = plan.map(|plan| (plan.env, plan.redact)).unwrap_or_default();
+            ExecContext {
+                cwd: spec.cwd.clone(),
+                env,
+                secrets: Arc::new(ProbeSecrets::new(spec, &values)),
+            }
+        })
     }
 
     /// Handles the result of a check.
@@ -258,7 +267,10 @@ impl Driver {
                 }))
                 .await;
             }
-            MonitorEvent::Notified(state) => {
+            MonitorEvent::Notified(mut state) => {
+                if let Some(status) = &mut state.status {
+                    *status = self.exec_context().secrets.redact(status);
+                }
                 self.on_observation(ReadinessInput::Notify(state)).await;
             }
             MonitorEvent::Scanned(Some(evidence)) => {

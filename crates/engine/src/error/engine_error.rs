@@ -75,6 +75,14 @@ pub enum Error {
         /// The problem with it.
         problem: String,
     },
+    /// The value of a secret in a field that is stored and shown as it is.
+    #[error("the value of secret '{name}' is in {field}, which is stored and shown as it is")]
+    SecretExposed {
+        /// The name as requested.
+        name: String,
+        /// The field, with its article.
+        field: &'static str,
+    },
     /// A secret that the settings bind to other callers. The same error whether or not it exists.
     #[error("secret '{name}' is not given to this caller here")]
     SecretDenied {
@@ -268,7 +276,9 @@ impl Error {
             | Self::UnmetIsolation(_)
             | Self::Denied { .. }
             | Self::ApprovalRequired { .. } => ErrorCode::Security,
-            Self::InvalidSandbox { .. } | Self::Secret { .. } => ErrorCode::Value,
+            Self::InvalidSandbox { .. } | Self::Secret { .. } | Self::SecretExposed { .. } => {
+                ErrorCode::Value
+            }
             Self::Workspace(error) => overlay_error_code(error),
             Self::Service(error) => error.code(),
             Self::Context(error) => error.code(),
@@ -374,6 +384,10 @@ impl Error {
             Self::SecretDenied { name } => Some(format!(
                 "without a binding a secret is for the local user alone; [secrets.{name}] in the \
                  daemon's configuration names principals and projects"
+            )),
+            Self::SecretExposed { name, .. } => Some(format!(
+                "leave it out: the command has it in its variable {name}, and arguments and values of \
+                 variables of a start may hold it"
             )),
             Self::Secret { name, .. } => Some(format!(
                 "set OSTLER_SECRET_{name} where the front starts, or put it into the file that \

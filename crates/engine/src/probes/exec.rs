@@ -6,8 +6,10 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend::redact::Redactor;
 use ostler_model::ByteString;
 use ostler_sys::pidfd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -15,6 +17,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
+use crate::admission::secret_texts::ProbeSecrets;
 use crate::readiness::ProbeOutcome;
 
 /// The most characters of a command's output that are reported.
@@ -35,6 +38,8 @@ pub(crate) struct ExecContext {
     pub(crate) cwd: ByteString,
     /// The service's whole environment.
     pub(crate) env: Vec<(ByteString, ByteString)>,
+    /// The service's secrets, which are in that environment.
+    pub(crate) secrets: Arc<ProbeSecrets>,
 }
 
 /// Runs the command in its own process group, which is killed with its end, with the timeout, or
@@ -46,11 +51,12 @@ pub(super) async fn run(
 ) -> ProbeOutcome {
     let name = argv
         .first()
-        .map(|program| program.to_string_lossy().into_owned());
+        .map(|program| context.secrets.redact(&program.to_string_lossy()));
+    let secrets = Arc::clone(&context.secrets);
     // The task's result holds the group: dropped with the future, it ends it.
     let spawned = tokio::task::spawn_blocking(move || ProbeGroup::spawn(&argv, &context)).await;
     let outcome = match spawned {
-        Ok(Ok(group)) => timeout(limit, group.finish()).await,
+        Ok(Ok(group)) => timeout(limit, group.finish(&secrets)).await,
         Ok(Err(error)) => Ok(Err(error)),
         Err(_) => Ok(Err(io::ErrorKind::Interrupted.into())),
     };
@@ -123,8 +129,8 @@ impl ProbeGroup {
     }
 
     /// Waits for the leader, kills the rest of the group, and returns the result.
-    async fn finish(mut self) -> io::Result<(ExitStatus, String)> {
-        let mut tail = ProbeOutput::default();
+    async fn finish(mut self, secrets: &ProbeSecrets) -> io::Result<(ExitStatus, String)> {
+        let mut tail = ProbeOutput::new(secrets);
         let mut output = Receiver::from_owned_fd(self.output.try_clone()?)?;
         tokio::select! {
             end = pidfd::wait(self.pidfd.try_clone()?) => end?,
@@ -133,7 +139,7 @@ impl ProbeGroup {
         let _others = kill_process_group(self.pid, Signal::KILL);
         tail.read_rest(&output);
         self.reaped = true;
-        Ok((self.leader.wait()?, tail.text()))
+        Ok((self.leader.wait()?, tail.into_text()))
     }
 }
 
@@ -149,11 +155,23 @@ impl Drop for ProbeGroup {
     }
 }
 
-/// The end of the output.
-#[derive(Debug, Default)]
-struct ProbeOutput(Vec<u8>);
+/// The end of the output, redacted before it is cut.
+#[derive(Debug)]
+struct ProbeOutput<'a> {
+    secrets: &'a ProbeSecrets,
+    redactor: Redactor,
+    tail: Vec<u8>,
+}
 
-impl ProbeOutput {
+impl<'a> ProbeOutput<'a> {
+    fn new(secrets: &'a ProbeSecrets) -> Self {
+        Self {
+            secrets,
+            redactor: Redactor::default(),
+            tail: Vec::new(),
+        }
+    }
+
     /// Reads all output to its end.
     async fn follow(&mut self, output: &mut Receiver) {
         let mut piece = [0; READ_BYTES];
@@ -174,14 +192,25 @@ impl ProbeOutput {
     }
 
     fn push(&mut self, piece: &[u8]) {
-        self.0.extend_from_slice(piece);
-        self.0.drain(..self.0.len().saturating_sub(OUTPUT_BYTES));
+        let clean = match self.secrets.finder() {
+            Some(finder) => self.redactor.push(finder, piece),
+            None => piece,
+        };
+        keep_end(&mut self.tail, clean);
     }
 
-    fn text(&self) -> String {
-        let text = String::from_utf8_lossy(&self.0);
+    fn into_text(mut self) -> String {
+        if let Some(finder) = self.secrets.finder() {
+            keep_end(&mut self.tail, self.redactor.flush(finder));
+        }
+        let text = String::from_utf8_lossy(&self.tail);
         let text = text.trim_end();
         let cut = text.char_indices().rev().nth(OUTPUT_CHARS - 1);
         text[cut.map_or(0, |(at, _)| at)..].to_owned()
     }
+}
+
+fn keep_end(tail: &mut Vec<u8>, piece: &[u8]) {
+    tail.extend_from_slice(piece);
+    tail.drain(..tail.len().saturating_sub(OUTPUT_BYTES));
 }

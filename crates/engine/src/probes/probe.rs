@@ -86,7 +86,7 @@ impl Prober {
         request: ProbeRequest,
         exec: ExecContext,
     ) -> ProbeOutcome {
-        match request {
+        match exec.secrets.reveal(request) {
             ProbeRequest::Exec { argv } => exec::run(argv, exec, self.limit).await,
             ProbeRequest::Tcp { address } => self.with_timeout(self.tcp(id, address)).await,
             ProbeRequest::Http {

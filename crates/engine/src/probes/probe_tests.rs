@@ -72,6 +72,7 @@ pub(super) fn bare() -> ExecContext {
     ExecContext {
         cwd: ByteString::from("/"),
         env: vec![(ByteString::from("PATH"), ByteString::from("/usr/bin:/bin"))],
+        secrets: Arc::default(),
     }
 }
 

@@ -12,7 +12,8 @@ use super::build_request::{DefinitionOrigin, without_port};
 use super::caller_services::plan_of;
 use super::manager::ServiceManager;
 use super::starter::ResolvedService;
-use crate::admission::secrets::{self, ResolvedSecret};
+use crate::admission::secret_texts::{LiteralEscaping, SecretTexts};
+use crate::admission::secrets::ResolvedSecret;
 use crate::admission::{container, environment, sandbox};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
@@ -38,14 +39,18 @@ pub(super) fn rebuild_service(
     entry: &ExecutionHandle,
     known: &[ResolvedSecret],
 ) -> Result<ResolvedService, Error> {
-    let plan = plan_of(entry);
+    let texts = SecretTexts::new(known);
+    let escaping = LiteralEscaping::of(&entry.spec);
+    let plan = plan_of(entry)
+        .clone()
+        .map_texts(|text| texts.reveal(text, escaping));
     let restart = match entry.spec.lifetime {
         Lifetime::Service { restart, .. } => restart,
         Lifetime::Finite { .. } => RestartPolicy::Never,
     };
     let origin = plan.defined_in.clone().zip(plan.defined_as.clone());
     let mut start = rebuild_start(&manager.core, entry, known)?;
-    let port = requested_port(plan, &start);
+    let port = requested_port(&plan, &start);
     if let Some(number) = plan.ready.port.filter(|_| port != PortRequest::Own) {
         let detected = manager.services.detect(&manager.core.settings, &start);
         start.command = without_port(&start.command, detected.as_ref(), number);
@@ -94,7 +99,9 @@ pub(super) fn rebuild_start(
     known: &[ResolvedSecret],
 ) -> Result<StartRequest, Error> {
     let spec = &entry.spec;
-    let reveal = |text: &ByteString| secrets::unredact(text, known);
+    let texts = SecretTexts::new(known);
+    let escaping = LiteralEscaping::of(spec);
+    let reveal = |text: &ByteString| texts.reveal(text, escaping);
     let command = spec.command.map_words(reveal);
     let mut start = StartRequest::new(command, spec.cwd.clone());
     let variables = spec.env.set.iter();
@@ -105,8 +112,9 @@ pub(super) fn rebuild_start(
     start.options.secrets.clone_from(&spec.env.secrets);
     start.options.level = Some(spec.policy.level);
     start.options.limits = spec.policy.limits;
-    start.options.labels.clone_from(&spec.labels);
-    start.options.description.clone_from(&spec.description);
+    let text = |text: &String| reveal(&ByteString::from(text.as_str())).to_string();
+    start.options.labels = spec.labels.iter().map(text).collect();
+    start.options.description = text(&spec.description);
     start.options.encoding.clone_from(&spec.encoding);
     start.options.keep = spec.keep;
     start.client_kind = ClientKind::of_name(spec.face.as_deref());

@@ -10,6 +10,7 @@ use super::caller_services::plan_of;
 use super::manager::ServiceManager;
 use super::starter::ResolvedService;
 use super::{ServiceError, ServiceRequest, legacy};
+use crate::admission::secret_texts::{LiteralEscaping, SecretTexts};
 use crate::admission::secrets::{self, ResolvedSecret};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
@@ -103,16 +104,21 @@ fn from_record(
     let plan = plan_of(entry);
     let options = as_resolved(record.options.clone(), &entry.spec);
     let base = service.base.as_deref().cloned();
+    let texts = SecretTexts::new(secrets);
+    let escaping = LiteralEscaping::of(&entry.spec);
+    let reveal = |text: &ByteString| texts.reveal(text, escaping);
+    let ready_when = service.ready_when.clone();
+    let health = service.health.clone();
     ResolvedService {
         request: ServiceRequest {
             name: service.name.clone(),
             start: start_with(entry, options, secrets),
-            ready_when: service.ready_when.clone(),
+            ready_when: ready_when.map(|it| it.map_texts(reveal)),
             ready_pattern: service.ready_pattern.clone(),
             fail_pattern: service.fail_pattern.clone(),
             ready_timeout: service.ready_timeout,
             restart: service.restart,
-            health: service.health.clone(),
+            health: health.map(|it| it.map_texts(reveal)),
             depends_on: service.depends_on.clone(),
             port: service.port,
             automatic: service.automatic,
@@ -153,14 +159,13 @@ fn start_with(
     secrets: &[ResolvedSecret],
 ) -> StartRequest {
     let spec = &entry.spec;
-    let reveal = |text: &ByteString| secrets::unredact(text, secrets);
+    let texts = SecretTexts::new(secrets);
+    let escaping = LiteralEscaping::of(spec);
+    let reveal = |text: &ByteString| texts.reveal(text, escaping);
     let command = spec.request.as_ref().and_then(|it| it.command.as_ref());
     let command = command.unwrap_or(&spec.command).map_words(reveal);
     let mut start = StartRequest::new(command, spec.cwd.clone());
-    start.options = options;
-    for (_, value) in &mut start.options.set_env {
-        *value = reveal(value);
-    }
+    start.options = options.map_texts(reveal);
     start.client_kind = ClientKind::of_name(spec.face.as_deref());
     let template = spec.request.as_ref().and_then(|it| it.template.clone());
     start.template = template.map(|template| Box::new(template.map_values(reveal)));

@@ -18,10 +18,11 @@ use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
 use crate::admission::command_policy::{ApprovalDecision, StartDisplay};
 use crate::admission::named_files::NamedFiles;
 use crate::admission::quota::QuotaKey;
+use crate::admission::secret_texts::SecretTexts;
 use crate::admission::secrets::{self, ResolvedSecret};
 use crate::admission::{
     self, AdmissionContext, AdmittedStart, PreparedRequest, command_policy, container,
-    isolation_level, sandbox,
+    isolation_level, sandbox, secret_fields,
 };
 use crate::driver::{Driver, DriverInit};
 use crate::engine_inner::{EngineInner, LedgerDetail};
@@ -335,6 +336,7 @@ async fn admit(
     request: StartRequest,
     secrets: Vec<ResolvedSecret>,
 ) -> Result<AdmittedStart, Error> {
+    secret_fields::check(&request, &secrets)?;
     let sandbox = sandbox::resolve(&core.settings, &request)?;
     let mut container = container::resolve(&core.settings, &request)?;
     let capabilities = match (&sandbox, &container) {
@@ -453,7 +455,8 @@ fn ledger_detail(
     request: &StartRequest,
     secrets: &[ResolvedSecret],
 ) -> LedgerDetail {
-    let redact = |text: &ByteString| secrets::redact(text, secrets);
+    let texts = SecretTexts::new(secrets);
+    let redact = |text: &ByteString| texts.redact(text);
     let command: String = request
         .command
         .map_words(redact)
