@@ -48,6 +48,7 @@ mod retention;
 mod retention_scheduler;
 pub mod search;
 mod secret_bindings;
+pub mod secret_texts;
 pub mod service;
 mod service_names;
 mod session_end;

@@ -15,12 +15,12 @@ use crate::request::{ClientKind, StartRequest, StdinRequest};
 use crate::settings::Settings;
 
 use super::isolation_level::effective_level;
-use super::secret_texts::{LiteralEscaping, SecretTexts};
-use super::secrets::{self, ResolvedSecret};
+use super::secrets;
 use super::{
     allow_list, arguments, container, environment, program, sandbox, sandbox_bounds, service_plan,
     working_dir,
 };
+use crate::secret_texts::{LiteralEscaping, ResolvedSecret, SecretTexts};
 
 /// What requests are checked against.
 #[derive(Debug, Clone, Copy)]

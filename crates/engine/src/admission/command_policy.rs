@@ -13,12 +13,11 @@ use ostler_sys::regular_file;
 
 use super::approval::{Approval, ApprovalStatus, ApprovalSubject};
 use super::named_files::NamedFiles;
-use super::secret_texts::SecretTexts;
-use super::secrets::ResolvedSecret;
 use super::{environment, isolation_level, program};
 use crate::error::Error;
 use crate::interaction_id::InteractionId;
 use crate::request::{StartRequest, StdinRequest};
+use crate::secret_texts::{ResolvedSecret, SecretTexts};
 use crate::settings::Settings;
 
 /// A workspace's own rules, below its directory.

@@ -28,7 +28,6 @@ mod sandbox_bounds;
 #[cfg(test)]
 mod sandbox_tests;
 pub(crate) mod secret_fields;
-pub mod secret_texts;
 pub mod secrets;
 #[cfg(test)]
 mod secrets_tests;

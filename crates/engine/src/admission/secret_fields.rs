@@ -4,9 +4,9 @@
 use ostler_backend::secret_form::without_last_line_ends;
 use ostler_model::StartOptions;
 
-use super::secrets::ResolvedSecret;
 use crate::error::Error;
 use crate::request::StartRequest;
+use crate::secret_texts::ResolvedSecret;
 
 /// Refuses a start with the value of a secret where it would be stored as it is.
 ///

@@ -3,10 +3,10 @@
 use ostler_backend::secret_form::without_last_line_ends;
 use ostler_model::{ByteString, Owner, Spec};
 
-use super::secret_texts::SecretTexts;
 use crate::error::{AllowListError, ArgumentError, Error, ProgramError};
 use crate::request::StartRequest;
 use crate::secret_bindings::{SecretAccess, SecretBinding, secret_access};
+use crate::secret_texts::{ResolvedSecret, SecretTexts};
 use crate::settings::Settings;
 
 /// The most secrets of one request.
@@ -14,21 +14,6 @@ const SECRETS_MAX: usize = 64;
 /// The shortest value, in bytes: a shorter one would be redacted wherever a word of output happens
 /// to contain it.
 const SECRET_MIN_BYTES: usize = 6;
-
-/// One secret with its value. Never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ResolvedSecret {
-    /// Its name, which is also its variable's.
-    pub name: String,
-    /// The value, never published.
-    pub value: ByteString,
-}
-
-impl std::fmt::Debug for ResolvedSecret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Secret").field(&self.name).finish()
-    }
-}
 
 /// Resolves the secrets of a request to their values.
 ///

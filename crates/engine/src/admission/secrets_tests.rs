@@ -4,9 +4,9 @@ use ostler_model::{ByteString, Command, Owner, Principal, RequestChannel};
 use proptest::prelude::*;
 
 use super::environment;
-use super::secret_texts::{LiteralEscaping, SecretTexts};
-use super::secrets::{ResolvedSecret, is_secret_variable, resolve};
+use super::secrets::{is_secret_variable, resolve};
 use crate::request::StartRequest;
+use crate::secret_texts::{LiteralEscaping, ResolvedSecret, SecretTexts};
 use crate::settings::{SecretSource, Settings};
 
 #[derive(Debug)]

@@ -16,12 +16,12 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::event_loop::Driver;
-use crate::admission::secret_texts::ProbeSecrets;
 use crate::engine_inner::EngineInner;
 use crate::probes::{ExecContext, NotifySocket};
 use crate::readiness::{
     ListeningSocket, NotifyState, ProbeOutcome, ProbeRequest, ReadinessInput, WatchPlan,
 };
+use crate::secret_texts::ProbeSecrets;
 use crate::supervisor::SupervisorInput;
 
 /// The largest chunk of output passed on at once, in bytes.

@@ -17,8 +17,8 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
-use crate::admission::secret_texts::ProbeSecrets;
 use crate::readiness::ProbeOutcome;
+use crate::secret_texts::ProbeSecrets;
 
 /// The most characters of a command's output that are reported.
 const OUTPUT_CHARS: usize = 200;

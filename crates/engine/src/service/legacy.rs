@@ -12,13 +12,12 @@ use super::build_request::{DefinitionOrigin, without_port};
 use super::caller_services::plan_of;
 use super::manager::ServiceManager;
 use super::starter::ResolvedService;
-use crate::admission::secret_texts::{LiteralEscaping, SecretTexts};
-use crate::admission::secrets::ResolvedSecret;
 use crate::admission::{container, environment, sandbox};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::request::{ClientKind, StartRequest};
+use crate::secret_texts::{LiteralEscaping, ResolvedSecret, SecretTexts};
 
 /// Rebuilds the client's own options of a defined service: variables and secrets are assumed to
 /// come from the definition.

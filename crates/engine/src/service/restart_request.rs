@@ -10,12 +10,12 @@ use super::caller_services::plan_of;
 use super::manager::ServiceManager;
 use super::starter::ResolvedService;
 use super::{ServiceError, ServiceRequest, legacy};
-use crate::admission::secret_texts::{LiteralEscaping, SecretTexts};
-use crate::admission::secrets::{self, ResolvedSecret};
+use crate::admission::secrets;
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::request::{ClientKind, StartRequest};
+use crate::secret_texts::{LiteralEscaping, ResolvedSecret, SecretTexts};
 
 /// The client's environment and options of a service, for another version of its definition.
 pub(crate) fn base_request(

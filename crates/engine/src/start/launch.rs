@@ -18,8 +18,7 @@ use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
 use crate::admission::command_policy::{ApprovalDecision, StartDisplay};
 use crate::admission::named_files::NamedFiles;
 use crate::admission::quota::QuotaKey;
-use crate::admission::secret_texts::SecretTexts;
-use crate::admission::secrets::{self, ResolvedSecret};
+use crate::admission::secrets;
 use crate::admission::{
     self, AdmissionContext, AdmittedStart, PreparedRequest, command_policy, container,
     isolation_level, sandbox, secret_fields,
@@ -31,6 +30,7 @@ use crate::execution::{ExecutionHandle, ExecutionIdentity, LiveState, StartOrigi
 use crate::interaction::{InteractionService, Question};
 use crate::interaction_id::InteractionId;
 use crate::request::StartRequest;
+use crate::secret_texts::{ResolvedSecret, SecretTexts};
 use crate::settings::Settings;
 use crate::start_id::{self, StartIdAction};
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, KeyInit, Mac};
 use ostler_model::{Timestamp, lower_hex};
+use rustix::fs::OFlags;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -45,13 +46,15 @@ impl HeadKey {
     /// When the file cannot be read, others may read or write it, or it is not a key.
     pub fn read(path: &Path) -> Result<Option<Self>, ReadError> {
         let failed = |error| ReadError::io("read", path.display().to_string(), error);
-        let file = match regular_file::open(path) {
+        // A pipe at this path would hold the daemon's start.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
         let meta = file.metadata().map_err(failed)?;
-        if meta.mode() & 0o077 != 0 {
+        if meta.is_file() && meta.mode() & 0o077 != 0 {
             let message = "others may read or write it; allowed is mode 0600";
             return Err(failed(io::Error::new(
                 io::ErrorKind::PermissionDenied,

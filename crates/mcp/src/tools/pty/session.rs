@@ -84,6 +84,7 @@ pub(in crate::tools) fn session_failure(call: ToolCall<'_>, id: &str, error: Err
         | Error::Denied { .. }
         | Error::ApprovalRequired { .. }
         | Error::Secret { .. }
+        | Error::SecretExposed { .. }
         | Error::SecretDenied { .. }
         | Error::Workspace(_)
         | Error::Service(_)

@@ -10,7 +10,6 @@ use ostler_backend::redact::SecretFinder;
 use ostler_backend::secret_form::{SecretForm, secret_forms};
 use ostler_model::{ByteString, Spec};
 
-use super::secrets::ResolvedSecret;
 use crate::readiness::ProbeRequest;
 
 /// The beginning of every placeholder.
@@ -19,6 +18,21 @@ const BEGIN: &[u8] = b"[secret ";
 const END: u8 = b']';
 /// What a literal [`BEGIN`] is stored as: no secret has an empty name.
 const LITERAL: &[u8] = b"[secret ]";
+
+/// One secret with its value. Never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ResolvedSecret {
+    /// Its name, which is also its variable's.
+    pub name: String,
+    /// The value, never published.
+    pub value: ByteString,
+}
+
+impl std::fmt::Debug for ResolvedSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Secret").field(&self.name).finish()
+    }
+}
 
 /// Replaces the values of secrets in texts, and puts them back.
 #[derive(Debug, Default)]
