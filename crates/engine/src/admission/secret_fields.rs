@@ -1,5 +1,6 @@
 //! The parts of a request that cannot hold the value of a secret: they are stored and shown as they
-//! are.
+//! are. Directories and hosts are not among them: a weak password is often a word of their names,
+//! and who starts the command names them anyway.
 
 use ostler_backend::secret_form::without_last_line_ends;
 use ostler_model::StartOptions;
@@ -14,7 +15,6 @@ use crate::secret_texts::ResolvedSecret;
 /// [`Error::SecretExposed`], which names the secret and the field.
 pub(crate) fn check(request: &StartRequest, secrets: &[ResolvedSecret]) -> Result<(), Error> {
     check_options(&request.options, secrets)?;
-    check_text("the working directory", request.cwd.as_bytes(), secrets)?;
     let record = request.original.as_ref();
     let Some(service) = record.and_then(|it| it.service.as_ref()) else {
         return Ok(());
@@ -32,9 +32,6 @@ fn check_options(options: &StartOptions, secrets: &[ResolvedSecret]) -> Result<(
     }
     if let Some(encoding) = &options.encoding {
         check_text("the encoding", encoding.as_bytes(), secrets)?;
-    }
-    if let Some(network) = &options.sandbox.network {
-        check_text("the network", network.to_string().as_bytes(), secrets)?;
     }
     Ok(())
 }

@@ -596,9 +596,11 @@ fn lost(reason: &str) -> MissingCapability {
 }
 
 fn degradations(records: &[EventRecord]) -> Vec<String> {
-    let details = records.iter().filter_map(|record| match &record.event {
-        Event::Degraded { detail, .. } => Some(detail.clone()),
-        _ => None,
+    let details = records.iter().filter_map(|record| {
+        let Event::Degraded { detail, .. } = &record.event else {
+            return None;
+        };
+        Some(detail.clone())
     });
     details.collect()
 }
