@@ -151,6 +151,7 @@ def test_a_follower_is_told_and_goes_on(installation):
     assert f"{missing} bytes of its output are missing".encode() in errors
 
 
+@pytest.mark.limit(240)
 def test_what_is_missing_between_two_files_is_lost(installation):
     """An output of several files, compressed, is whole under the next daemon; without one of them, it is not."""
     size = 150_000_000

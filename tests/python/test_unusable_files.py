@@ -3,6 +3,7 @@ named pipe; the error names the file, and the hint fits the cause."""
 
 import json
 import os
+import subprocess
 
 import pytest
 
@@ -107,6 +108,13 @@ def test_a_template_that_is_a_pipe_is_refused_at_once(host):
     done = host.cli("template", "check", path, check=False, timeout=30)
     text = done.stderr.decode()
     assert done.returncode != 0 and str(path) in text and "not a regular file" in text, text
+
+
+def test_a_descriptor_that_a_shell_passes_is_read(host):
+    for words in (["template", "check"], ["service", "import"]):
+        script = f'"$0" {" ".join(words)} <(printf "web: sleep 1\\n") 2>&1; true'
+        done = subprocess.run(["bash", "-c", script, host.binary], cwd=host.work, env=host.env(), capture_output=True, timeout=30)
+        assert b"regular file" not in done.stdout, done
 
 
 def test_a_pipe_in_the_place_of_tokens_is_refused_at_once(host):

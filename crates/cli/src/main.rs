@@ -12,6 +12,7 @@
 //! * [`config`]: defaults, files, environment, flags. Only this crate reads any of them.
 #![forbid(unsafe_code)]
 
+mod argument_file;
 mod attach;
 mod batch;
 mod client;

@@ -8,10 +8,10 @@ use clap::{Args, Subcommand};
 use ostler_engine::admission::command_policy::with_workspace_rules;
 use ostler_model::{ByteString, Command, ErrorCode};
 use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet, RuleSource, RuleTier};
-use ostler_sys::regular_file;
 use serde_json::json;
 
 use super::start::{parse_variables, resolve_directory};
+use crate::argument_file;
 use crate::config::policy;
 use crate::context::CliContext;
 use crate::error::{CommandError, CommandResult};
@@ -191,7 +191,7 @@ fn test(context: &CliContext, args: &TestArgs) -> CommandResult {
 
 fn read_source(file: &Path) -> Result<RuleSource, CommandError> {
     let name = file.display().to_string();
-    match regular_file::open(file).and_then(io::read_to_string) {
+    match argument_file::open(file).and_then(io::read_to_string) {
         Ok(text) => Ok(RuleSource::new(RuleTier::User, name, text)),
         Err(error) => Err(CommandError::value(format!("{name}: {error}"))),
     }

@@ -11,7 +11,6 @@ use ostler_interface::convert::{command_template_body, command_templates_body};
 use ostler_interface::error::ApiError;
 use ostler_interface::templates::find_template;
 use ostler_model::{ByteString, ErrorCode, ProjectSet, duration};
-use ostler_sys::regular_file;
 use ostler_template::{
     ArgumentTemplate, CatalogEntry, FILE_BYTES, TemplateCatalog, TemplateParameter,
     TemplatePermission, parse_templates,
@@ -19,6 +18,7 @@ use ostler_template::{
 
 use super::run::{RunFlags, StartSource, run_command};
 use super::start::resolve_directory;
+use crate::argument_file;
 use crate::attach::window_size;
 use crate::context::CliContext;
 use crate::error::{CommandError, CommandResult};
@@ -303,7 +303,7 @@ fn check(path: &Path) -> CommandResult {
 fn read_limited(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     let limit = u64::try_from(FILE_BYTES + 1).unwrap_or(u64::MAX);
-    regular_file::open(path)?
+    argument_file::open(path)?
         .take(limit)
         .read_to_string(&mut text)?;
     Ok(text)

@@ -13,6 +13,7 @@ use ostler_model::{ByteString, Command, ServiceKind};
 use ostler_render::clean;
 use ostler_sys::regular_file;
 
+use crate::argument_file;
 use crate::context::CliContext;
 use crate::error::{CommandError, CommandResult};
 use crate::output::StdoutWriter;
@@ -143,7 +144,7 @@ fn read_limited(file: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     // One byte more than the limit: a file that is too long is refused, not cut.
     let limit = u64::try_from(FILE_BYTES + 1).unwrap_or(u64::MAX);
-    regular_file::open(file)?
+    argument_file::open(file)?
         .take(limit)
         .read_to_string(&mut text)?;
     Ok(text)
