@@ -191,6 +191,26 @@ def test_a_context_with_a_value_in_a_variable_is_refused(keeper):
     absent(keeper, VALUE, text, *reports(keeper))
 
 
+DEFINED = {
+    "arguments": ([], ["sh", "-c", f"echo {VALUE}"]),
+    "variable": (["-e", f"PW={VALUE}"], ["sleep", "9"]),
+    "probe": (["--ready-when", f"http:/?token={VALUE}"], ["sleep", "9"]),
+    "health": (["--health", f"exec:test {VALUE}"], ["sleep", "9"]),
+    "pattern": (["--ready-pattern", VALUE], ["sleep", "9"]),
+    "description": (["--description", f"with {VALUE}"], ["sleep", "9"]),
+}
+
+
+@pytest.mark.parametrize("field", DEFINED)
+def test_a_definition_with_a_value_in_it_is_refused(keeper, field):
+    options, command = DEFINED[field]
+    text = said(keeper, "service", "define", "web", "--secret", "TOKEN", *options, "--", *command)
+    assert "the value of secret 'TOKEN' is in" in text, text
+    absent(keeper, VALUE, text, *reports(keeper))
+    named = said(keeper, "service", "define", "web", "--secret", "TOKEN", "--", "sh", "-c", "echo $TOKEN")
+    assert "secret" not in named, named
+
+
 # ---- other executions
 
 

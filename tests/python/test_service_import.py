@@ -1,6 +1,7 @@
 """`ostler service import`: what other runners read, taken over and really run."""
 
 import json
+import tomllib
 import urllib.request
 
 import pytest
@@ -124,3 +125,38 @@ def test_a_bad_file_is_reported_with_its_place(workspace, name, text, position):
     add(workspace, name, text)
     done = workspace.cli("service", "import", name, check=False)
     assert done.returncode not in (0, 1) and position in done.stderr.decode(), done
+
+
+def test_variables_of_env_files_keep_lines_and_escapes_and_what_is_left_out_is_reported(workspace):
+    key = "-----BEGIN KEY-----\nabc=\n-----END KEY-----"
+    text = f'\ufeffHOST=h\r\nKEY="{key}"\r\nURL=http://${{HOST}}/\nTAB="a\\tb"\nnot a variable\nOPEN="x\n'
+    add(workspace, ".env", text)
+    add(workspace, "Procfile", "\ufeffweb: sh -c 'echo; sleep 9'\n")
+    printed, left = imported(workspace, "Procfile")
+    variables = tomllib.loads(printed)["services"]["web"]["env"]
+    assert variables == {"HOST": "h", "KEY": key, "URL": "http://${HOST}/", "TAB": "a\tb"}
+    for line, reason in [
+        (5, "URL: is written as it stands"), (7, "a line: is not NAME=value"),
+        (8, "OPEN: has a quote that is not closed"),
+    ]:
+        assert f"not taken over: .env:{line}: {reason}" in left, left
+
+
+def test_an_env_file_that_cannot_be_read_is_reported(workspace):
+    (workspace.work / ".env").write_bytes("A=1\n".encode("utf-16"))
+    service = "services:\n  web:\n    command: sleep 9\n    env_file: [big.env, {path: none.env, required: false}]\n"
+    add(workspace, "compose.yaml", service)
+    add(workspace, "big.env", "A=" + "x" * 300_000 + "\n")
+    printed, left = imported(workspace, "compose.yaml")
+    assert "env" not in tomllib.loads(printed)["services"]["web"]
+    assert "not taken over: .env:1: all variables: the file cannot be read" in left, left
+    assert "web.env_file: cannot be read: it is longer than" in left, left
+    assert "none.env" not in left
+
+
+def test_a_lock_file_decides_the_package_manager_whatever_is_in_it(workspace):
+    add(workspace, "package.json", '\ufeff{"scripts": {"dev": "vite"}}')
+    (workspace.work / "bun.lockb").write_bytes(b"\xff\xfe" * 400_000)
+    printed, left = imported(workspace, "package.json")
+    assert tomllib.loads(printed)["services"]["dev"]["command"] == "bun run dev"
+    assert "not taken over" not in left and "files of variables" not in left

@@ -3,7 +3,7 @@
 //! and who starts the command names them anyway.
 
 use ostler_backend::secret_form::without_last_line_ends;
-use ostler_model::StartOptions;
+use ostler_model::{ByteString, StartOptions};
 
 use crate::error::Error;
 use crate::request::StartRequest;
@@ -53,6 +53,21 @@ pub(crate) fn check_context(
     }
     let description = options.description.as_bytes();
     check_text("the description of the context", description, secrets)
+}
+
+/// Refuses a service definition with the value of a secret in one of these texts of it: it is stored
+/// as it is.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_definition(
+    options: &StartOptions,
+    texts: &[ByteString],
+    secrets: &[ResolvedSecret],
+) -> Result<(), Error> {
+    check_options(options, secrets)?;
+    let mut texts = texts.iter();
+    texts.try_for_each(|text| check_text("the definition", text.as_bytes(), secrets))
 }
 
 fn check_text(field: &'static str, text: &[u8], secrets: &[ResolvedSecret]) -> Result<(), Error> {

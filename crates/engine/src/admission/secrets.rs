@@ -131,11 +131,15 @@ fn look_up_values(
         .collect()
 }
 
-/// The secrets of these names that the engine knows without a client.
-pub(crate) fn known_to_engine(settings: &Settings, names: &[String]) -> Vec<ResolvedSecret> {
+/// The secrets of these names that the engine knows, or that the client's environment holds.
+pub(crate) fn known_secrets(
+    settings: &Settings,
+    names: &[String],
+    client_env: &[(ByteString, ByteString)],
+) -> Vec<ResolvedSecret> {
     let names = names.iter().map(std::slice::from_ref);
     names
-        .filter_map(|name| look_up_values(settings, name, &settings.base_env).ok())
+        .filter_map(|name| look_up_values(settings, name, client_env).ok())
         .flatten()
         .collect()
 }

@@ -107,7 +107,7 @@ impl ContextRequest {
         });
         arguments::check(&probe)?;
         secrets::check_access(settings, &self.options.secrets, &caller.owner, &directory)?;
-        let known = secrets::known_to_engine(settings, &self.options.secrets);
+        let known = secrets::known_secrets(settings, &self.options.secrets, &settings.base_env);
         secret_fields::check_context(&self.options, &known)
     }
 

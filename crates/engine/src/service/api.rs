@@ -16,7 +16,7 @@ use super::{
     Diagnosis, EnsureResult, ServiceDefinition, ServiceError, ServiceInfo, ServiceRequest,
     ServiceStopped, UpResult, format, ports, restart_request, start_plan,
 };
-use crate::admission::arguments;
+use crate::admission::{arguments, secret_fields, secrets};
 use crate::detection::DetectedService;
 use crate::error::Error;
 use crate::project;
@@ -461,6 +461,10 @@ impl ServiceManager {
         let context = WorkspaceContext::default();
         let starter = ServiceStarter::new(self, caller, &context);
         starter.check(&service)?;
+        let options = &definition.options;
+        let client_env = &request.start.base_env;
+        let known = secrets::known_secrets(&self.core.settings, &options.secrets, client_env);
+        secret_fields::check_definition(options, &definition.texts(), &known)?;
         self.services.definitions.put(caller, definition)
     }
 

@@ -1,5 +1,6 @@
 //! A service definition, from an `ostler.toml` or through the API.
 
+use std::cell::{RefCell, RefMut};
 use std::time::Duration;
 
 use ostler_model::duration::as_millis;
@@ -90,6 +91,29 @@ impl ServiceDefinition {
             depends_on: request.depends_on.clone(),
             port: request.port,
         }
+    }
+
+    /// The texts in which a start may hold the value of a secret, and its patterns of lines.
+    pub(crate) fn texts(&self) -> Vec<ByteString> {
+        let patterns = [&self.ready_pattern, &self.fail_pattern];
+        let patterns = patterns.into_iter().flatten();
+        let texts = RefCell::new(patterns.map(|it| ByteString::from(it.as_str())).collect());
+        let collect = |text: &ByteString| {
+            let mut texts: RefMut<'_, Vec<ByteString>> = texts.borrow_mut();
+            texts.push(text.clone());
+            text.clone()
+        };
+        drop(self.clone().map_texts(collect));
+        texts.into_inner()
+    }
+
+    /// The definition with these texts changed.
+    fn map_texts(mut self, change: impl Fn(&ByteString) -> ByteString) -> Self {
+        self.command = self.command.map_words(&change);
+        self.options = self.options.map_texts(&change);
+        self.ready_when = self.ready_when.map(|it| it.map_texts(&change));
+        self.health = self.health.map(|it| it.map_texts(&change));
+        self
     }
 
     /// The request that starts it: `base` holds the client's environment, allow list, level and

@@ -69,7 +69,10 @@ pub(super) fn run(_context: &CliContext, args: &ImportArgs) -> CommandResult {
     let mut imported = read_import(&file, kind, &target, &args.file)?;
     select(&mut imported, &args.names)?;
     for skipped in &imported.omissions {
-        let location = format!("{}:{}", args.file.display(), skipped.line);
+        // A file that the imported one names is relative to it.
+        let path = skipped.file.as_ref().map(|it| args.file.with_file_name(it));
+        let path = path.as_deref().unwrap_or(&args.file).display();
+        let location = format!("{}:{}", clean(&path.to_string()), skipped.line);
         crate::print_note(&format!(
             "not taken over: {location}: {}: {}",
             clean(&skipped.item),
@@ -120,10 +123,11 @@ fn read_import(
     let context = ImportContext {
         dir: &dir,
         read: &|name| {
-            let text = read_limited(&from.join(name)).ok()?;
+            let text = read_limited(&from.join(name))?;
             has_variables.set(true);
-            Some(text)
+            Ok(text)
         },
+        exists: &|name| from.join(name).exists(),
     };
     let read = match kind {
         ImportKind::Procfile => import::procfile(&text, context),

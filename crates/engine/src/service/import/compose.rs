@@ -3,11 +3,11 @@
 use toml::{Table, Value};
 
 use super::compose_fields::{self, ComposeFields};
+use super::dotenv::{self, VariableReferences};
 use super::names::AssignedNames;
 use super::yaml::{self, YamlNode};
 use super::{
-    ImportContext, ImportError, ImportResult, ImportedService, Omission, SERVICES, check_size,
-    dotenv,
+    ImportContext, ImportError, ImportResult, ImportedService, Omission, SERVICES, check_text,
 };
 
 /// Top-level keys that do not define services.
@@ -64,7 +64,7 @@ const REASONS: [(&str, &str); 15] = [
 /// # Errors
 /// A text that is not YAML, or not a compose file.
 pub fn compose(text: &str, context: ImportContext<'_>) -> Result<ImportResult, ImportError> {
-    check_size(text)?;
+    let text = check_text(text)?;
     let root = yaml::parse(text)?;
     let services = root.get("services");
     let services = services.ok_or_else(|| root.position.error("there are no 'services'"))?;
@@ -72,9 +72,7 @@ pub fn compose(text: &str, context: ImportContext<'_>) -> Result<ImportResult, I
         let problem = format!("'services' has to be a map of 1 to {SERVICES} services");
         return Err(services.position.error(problem));
     }
-    let variables = (context.read)(".env")
-        .map(|it| dotenv::read(&it))
-        .unwrap_or_default();
+    let variables = dotenv::read_default(context, VariableReferences::Replaced(&[]));
     let mut names = AssignedNames::default();
     for (name, _) in services
         .pairs()
@@ -83,7 +81,10 @@ pub fn compose(text: &str, context: ImportContext<'_>) -> Result<ImportResult, I
     {
         names.assign(name);
     }
-    let mut imported = ImportResult::default();
+    let mut imported = ImportResult {
+        omissions: variables.omissions,
+        ..ImportResult::default()
+    };
     for (key, node) in root.pairs() {
         if !SILENT.contains(&key.as_str()) && !key.starts_with("x-") {
             let reason = "is about containers; there are none";
@@ -101,7 +102,7 @@ pub fn compose(text: &str, context: ImportContext<'_>) -> Result<ImportResult, I
             name,
             node,
             context,
-            variables: &variables,
+            variables: &variables.variables,
             names: &names,
             omissions: &mut imported.omissions,
         };
@@ -110,7 +111,9 @@ pub fn compose(text: &str, context: ImportContext<'_>) -> Result<ImportResult, I
             None => fields.omit(node, "command", "has no words"),
         }
     }
-    imported.omissions.sort_by_key(|it| it.line);
+    imported
+        .omissions
+        .sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     Ok(imported)
 }
 
@@ -135,6 +138,7 @@ fn missing_command_reason(node: &YamlNode) -> String {
 
 fn omission(node: &YamlNode, what: &str, reason: &str) -> Omission {
     Omission {
+        file: None,
         line: node.position.line,
         item: what.to_owned(),
         reason: reason.to_owned(),

@@ -1,11 +1,14 @@
 //! The fields of one service of a compose file.
 
+use std::io;
+
 use ostler_model::duration;
 use toml::{Table, Value};
 
+use super::dotenv::{self, VariableReferences};
 use super::names::AssignedNames;
 use super::yaml::YamlNode;
-use super::{ImportContext, ImportError, Omission, command, dotenv};
+use super::{ImportContext, ImportError, Omission, command};
 
 /// Keys that are converted, or omitted with their own reason.
 pub(super) const HANDLED: [&str; 11] = [
@@ -39,6 +42,7 @@ impl ComposeFields<'_> {
     /// Records an omitted key.
     pub(super) fn omit(&mut self, at: &YamlNode, key: &str, reason: &str) {
         self.omissions.push(Omission {
+            file: None,
             line: at.position.line,
             item: format!("{}.{key}", self.name),
             reason: reason.to_owned(),
@@ -154,13 +158,20 @@ impl ComposeFields<'_> {
             .unwrap_or_default()
         {
             let path = node.text().or_else(|| node.get("path")?.text());
-            match path.and_then(|path| (self.context.read)(path)) {
-                Some(text) => env.extend(
-                    dotenv::read(&text)
-                        .into_iter()
-                        .map(|(name, value)| (name, value.into())),
-                ),
-                None => self.omit(node, "env_file", "cannot be read"),
+            let Some(path) = path else {
+                self.omit(node, "env_file", "has no path");
+                continue;
+            };
+            let is_required = node.get("required").and_then(YamlNode::text) != Some("false");
+            let references = VariableReferences::Replaced(self.variables);
+            match dotenv::read(self.context, path, references) {
+                Ok(file) => {
+                    self.omissions.extend(file.omissions);
+                    let variables = file.variables.into_iter();
+                    env.extend(variables.map(|(name, value)| (name, value.into())));
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !is_required => {}
+                Err(error) => self.omit(node, "env_file", &format!("cannot be read: {error}")),
             }
         }
         let Some(own) = self.node.get("environment") else {

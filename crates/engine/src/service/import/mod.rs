@@ -22,4 +22,4 @@ pub use procfile::procfile;
 pub use result::{FILE_BYTES, ImportContext, ImportError, ImportResult, ImportedService, Omission};
 pub use write::to_toml;
 
-use result::{SERVICES, check_size};
+use result::{SERVICES, check_text};

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::names::AssignedNames;
 use super::{
-    ImportContext, ImportError, ImportResult, ImportedService, Omission, SERVICES, check_size,
+    ImportContext, ImportError, ImportResult, ImportedService, Omission, SERVICES, check_text,
 };
 
 /// Scripts whose names imply that they start a server.
@@ -37,7 +37,7 @@ pub fn package(
     context: ImportContext<'_>,
     is_server: &dyn Fn(&str) -> bool,
 ) -> Result<ImportResult, ImportError> {
-    check_size(text)?;
+    let text = check_text(text)?;
     let package: PackageJson = serde_json::from_str(text).map_err(|error| ImportError {
         line: error.line().max(1),
         column: error.column().max(1),
@@ -74,6 +74,7 @@ pub fn package(
             Some(_) => "starts no server that is known",
         };
         imported.omissions.push(Omission {
+            file: None,
             line: line_of(text, script),
             item: script.clone(),
             reason: reason.to_owned(),
@@ -97,11 +98,7 @@ fn manager(package: &PackageJson, context: ImportContext<'_>) -> &'static str {
     let by_name = ["npm", "pnpm", "yarn", "bun"]
         .into_iter()
         .find(|it| *it == declared);
-    let by_lock = || {
-        LOCK_FILES
-            .iter()
-            .find(|(lock, _)| (context.read)(lock).is_some())
-    };
+    let by_lock = || LOCK_FILES.iter().find(|(lock, _)| (context.exists)(lock));
     by_name.unwrap_or_else(|| by_lock().map_or("npm", |(_, manager)| manager))
 }
 

@@ -2,10 +2,10 @@
 
 use toml::{Table, Value};
 
+use super::dotenv::{self, VariableReferences};
 use super::names::AssignedNames;
 use super::{
-    ImportContext, ImportError, ImportResult, ImportedService, Omission, SERVICES, check_size,
-    dotenv,
+    ImportContext, ImportError, ImportResult, ImportedService, Omission, SERVICES, check_text,
 };
 
 /// Imports the services of a Procfile. As in other runners, each gets the variables of the `.env`
@@ -14,12 +14,11 @@ use super::{
 /// # Errors
 /// A file that is too large.
 pub fn procfile(text: &str, beside: ImportContext<'_>) -> Result<ImportResult, ImportError> {
-    check_size(text)?;
+    let text = check_text(text)?;
     let mut imported = ImportResult::default();
     let mut names = AssignedNames::default();
-    let env = (beside.read)(".env")
-        .map(|it| dotenv::read(&it))
-        .unwrap_or_default();
+    let env = dotenv::read_default(beside, VariableReferences::Kept);
+    imported.omissions.extend(env.omissions);
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -27,6 +26,7 @@ pub fn procfile(text: &str, beside: ImportContext<'_>) -> Result<ImportResult, I
         }
         let mut omit = |what: &str, reason: &str| {
             imported.omissions.push(Omission {
+                file: None,
                 line: at + 1,
                 item: what.to_owned(),
                 reason: reason.to_owned(),
@@ -43,7 +43,7 @@ pub fn procfile(text: &str, beside: ImportContext<'_>) -> Result<ImportResult, I
             }
             Some((name, command)) => {
                 let (assigned, original) = (names.assign(name), name.to_owned());
-                let service = service(assigned, original, command, &env, beside);
+                let service = service(assigned, original, command, &env.variables, beside);
                 imported.services.push(service);
             }
         }

@@ -1,5 +1,7 @@
 //! The result of an import, and its surroundings (directory, variables).
 
+use std::io;
+
 /// The size of the largest file, in bytes.
 pub const FILE_BYTES: usize = 256 * 1024;
 /// The most services in one file.
@@ -34,6 +36,8 @@ impl ImportedService {
 /// A part of the file that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omission {
+    /// The file, where it is another than the imported one.
+    pub file: Option<String>,
     /// Its line, from 1.
     pub line: usize,
     /// Its path: `web.networks`.
@@ -60,7 +64,9 @@ pub struct ImportContext<'a> {
     /// The file's directory, relative to that of the `ostler.toml`; empty where it is the same.
     pub dir: &'a str,
     /// Reads another file by its path relative to the imported file's directory.
-    pub read: &'a dyn Fn(&str) -> Option<String>,
+    pub read: &'a dyn Fn(&str) -> io::Result<String>,
+    /// Whether there is a file at a path relative to the imported file's directory.
+    pub exists: &'a dyn Fn(&str) -> bool,
 }
 
 impl std::fmt::Debug for ImportContext<'_> {
@@ -96,9 +102,13 @@ impl ImportContext<'_> {
     }
 }
 
-pub(super) fn check_size(text: &str) -> Result<(), ImportError> {
+/// The text without a byte order mark.
+///
+/// # Errors
+/// A text that is longer than a file may be.
+pub(super) fn check_text(text: &str) -> Result<&str, ImportError> {
     if text.len() <= FILE_BYTES {
-        return Ok(());
+        return Ok(text.trim_start_matches('\u{feff}'));
     }
     Err(ImportError {
         line: 1,

@@ -1,5 +1,6 @@
 //! Imports of files as found in public repositories.
 
+use std::io;
 use std::path::Path;
 
 use super::*;
@@ -11,23 +12,28 @@ const WEB: &str = include_str!("testdata/compose-web.yaml");
 const NODE: &str = include_str!("testdata/compose-node.yml");
 
 /// The text of another file in the test data directory.
-fn other(name: &str) -> Option<String> {
+fn other(name: &str) -> io::Result<String> {
     let text = match name {
         ".env" => "PORT=7000\nDB_PASSWORD='word'\n",
         ".env.web" => "# of the web\nTOKEN=abc\nDEBUG=no\n",
-        _ => return None,
+        _ => return Err(io::ErrorKind::NotFound.into()),
     };
-    Some(text.to_owned())
+    Ok(text.to_owned())
 }
 
 fn beside(dir: &str) -> ImportContext<'_> {
-    ImportContext { dir, read: &other }
+    ImportContext {
+        dir,
+        read: &other,
+        exists: &|name| other(name).is_ok(),
+    }
 }
 
 fn alone() -> ImportContext<'static> {
     ImportContext {
         dir: "",
-        read: &|_| None,
+        read: &|_| Err(io::ErrorKind::NotFound.into()),
+        exists: &|_| false,
     }
 }
 
@@ -77,8 +83,8 @@ fn scripts_of_a_package() {
     ];
     assert_rendered(&imported, include_str!("expected/package.toml"), &left);
     let lock = ImportContext {
-        dir: "apps/web",
-        read: &|name| (name == "yarn.lock").then(String::new),
+        exists: &|name| name == "yarn.lock",
+        ..beside("apps/web")
     };
     let imported = package(r#"{"scripts":{"dev":"x"}}"#, lock, &|_| false).expect("a package");
     let toml = "[services.dev]\ncommand = \"yarn run dev\"\ncwd = \"apps/web\"\n";
