@@ -2,26 +2,24 @@
 //! of the memory, from which the handle is restored on demand.
 
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use ostler_model::spec::Io;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{ExecutionId, Lifetime, Owner, Spec, State};
-use serde_json::{Map, Value};
+use serde::de::DeserializeOwned;
 
 use crate::execution::{EndedFields, ExecutionHandle, ExecutionIdentity};
 
-mod shape;
+mod template;
 mod values;
+
+use values::ScalarList;
 
 /// Fields of a spec that differ between commands; the others are shared.
 const OWN_FIELDS: [&str; 5] = ["command", "cwd", "description", "labels", "request"];
 /// The most shared texts.
 const SHARED_MAX: usize = 256;
-
-/// The state before any event.
-static INITIAL_STATE: LazyLock<Map<String, Value>> =
-    LazyLock::new(|| json_object(&State::default()).unwrap_or_default());
 
 /// Interned texts that many summaries have in common.
 #[derive(Debug, Default)]
@@ -65,19 +63,12 @@ pub(crate) struct ExecutionSummary {
     pub(crate) owner: Arc<Owner>,
     pub(crate) status: ProcessStatus,
     ended_fields: EndedFields,
-    /// The shared part of its spec.
-    shared_spec: Arc<str>,
-    /// The shape of what is its own: its part of the spec, and the fields of its state that differ
-    /// from the initial state.
-    shape: Arc<str>,
-    /// The values in that shape, encoded.
+    /// The template of its spec.
+    spec: Arc<str>,
+    /// The template of its state.
+    state: Arc<str>,
+    /// What both leave out, encoded.
     values: Box<[u8]>,
-}
-
-/// What belongs to one execution alone.
-struct OwnFields {
-    spec: Value,
-    state: Value,
 }
 
 impl ExecutionSummary {
@@ -93,21 +84,17 @@ impl ExecutionSummary {
         }
         let ended_fields = entry.ended_fields()?;
         let info = entry.info();
-        let mut spec = json_object(&*entry.spec)?;
-        let own: Map<String, Value> = OWN_FIELDS
-            .into_iter()
-            .filter_map(|name| spec.remove_entry(name))
-            .collect();
-        let own = Value::Array(vec![Value::Object(own), state_changes(&info.state)?]);
-        let (shape, values) = shape::split(own);
+        let mut values = ScalarList::default();
+        let spec = template::split(&*entry.spec, is_own_field, &mut values)?;
+        let state = template::split(&info.state, |_| true, &mut values)?;
         let summary = Self {
             id: entry.id,
             owner: shared.intern_owner(&info.owner),
             status: info.status().process,
             ended_fields,
-            shared_spec: shared.intern_text(serde_json::to_string(&spec).ok()?),
-            shape: shared.intern_text(serde_json::to_string(&shape).ok()?),
-            values: values::encode(&values)?.into(),
+            spec: shared.intern_text(spec),
+            state: shared.intern_text(state),
+            values: values.encode()?.into(),
         };
         // The restored spec must be identical.
         let is_same = summary.spec().is_some_and(|it| it == *entry.spec)
@@ -131,47 +118,30 @@ impl ExecutionSummary {
     }
 
     fn spec(&self) -> Option<Spec> {
-        let mut spec: Map<String, Value> = serde_json::from_str(&self.shared_spec).ok()?;
-        let Value::Object(mut own) = self.own_fields()?.spec else {
-            return None;
-        };
-        spec.append(&mut own);
-        serde_json::from_value(Value::Object(spec)).ok()
+        let values = ScalarList::decode(&self.values)?;
+        restore(&self.spec, values.as_json())
     }
 
     fn state(&self) -> Option<State> {
-        let mut state = INITIAL_STATE.clone();
-        let Value::Object(mut changed) = self.own_fields()?.state else {
-            return None;
-        };
-        state.append(&mut changed);
-        serde_json::from_value(Value::Object(state)).ok()
-    }
-
-    fn own_fields(&self) -> Option<OwnFields> {
-        let shape = serde_json::from_str(&self.shape).ok()?;
-        let values = values::decode(&self.values)?;
-        let own = shape::join(shape, values)?;
-        let Value::Array(parts) = own else {
-            return None;
-        };
-        let [spec, state] = <[Value; 2]>::try_from(parts).ok()?;
-        Some(OwnFields { spec, state })
+        let values = ScalarList::decode(&self.values)?;
+        restore(
+            &self.state,
+            values.as_json().skip(template::places(&self.spec)),
+        )
     }
 }
 
-/// The fields that differ from the initial state.
-fn state_changes(state: &State) -> Option<Value> {
-    let mut changed = json_object(state)?;
-    changed.retain(|name, value| INITIAL_STATE.get(name) != Some(value));
-    Some(Value::Object(changed))
+/// Whether this field of a spec differs between commands; the others are shared.
+fn is_own_field(name: &str) -> bool {
+    OWN_FIELDS.contains(&name)
 }
 
-fn json_object(value: &impl serde::Serialize) -> Option<Map<String, Value>> {
-    match serde_json::to_value(value) {
-        Ok(Value::Object(map)) => Some(map),
-        Ok(_) | Err(_) => None,
-    }
+fn restore<T: DeserializeOwned>(
+    template: &str,
+    mut values: impl Iterator<Item = Option<String>>,
+) -> Option<T> {
+    let json = template::fill(template, &mut values)?;
+    serde_json::from_str(&json).ok()
 }
 
 #[cfg(test)]

@@ -104,16 +104,22 @@ impl DaemonConnection {
         }
     }
 
-    /// The descriptor to poll, if any.
-    pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
+    /// The descriptor to poll, if any, and the events to poll for.
+    pub(crate) fn poll_target(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         match &self.peer {
             DaemonPeer::Daemon(socket) if self.queue.0.is_empty() => {
-                Some(PollFd::new(socket, PollFlags::IN))
+                Some((socket.as_fd(), PollFlags::IN))
             }
-            DaemonPeer::Daemon(socket) => Some(PollFd::new(socket, PollFlags::IN | PollFlags::OUT)),
-            DaemonPeer::Listening(listener) => Some(PollFd::new(listener, PollFlags::IN)),
+            DaemonPeer::Daemon(socket) => Some((socket.as_fd(), PollFlags::IN | PollFlags::OUT)),
+            DaemonPeer::Listening(listener) => Some((listener.as_fd(), PollFlags::IN)),
             DaemonPeer::Nobody => None,
         }
+    }
+
+    /// As [`poll_target`](Self::poll_target), for poll(2).
+    pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
+        let (descriptor, flags) = self.poll_target()?;
+        Some(PollFd::from_borrowed_fd(descriptor, flags))
     }
 
     /// Whether a message or the daemon's hang-up arrives within `limit`.

@@ -7,10 +7,12 @@ mod idempotent_inputs;
 mod input;
 mod limits;
 mod lost;
+mod poller;
 mod reserve;
 mod stopped;
 mod timers;
 
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -22,10 +24,11 @@ use ostler_sandbox::cgroup::CgroupSlot;
 use ostler_sandbox::stdio::set_size;
 use ostler_sys::seqpacket::ReceiveMode;
 use ostler_sys::signals;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFlags;
 
 use self::freeze::FreezeState;
 use self::idempotent_inputs::IdempotentInputs;
+use self::poller::{PollTarget, Poller};
 use super::attempt_tree::AttemptTree;
 use super::canonical_line::CanonicalLine;
 use super::daemon_connection::{self, CONTROL_SOCKET, DaemonConnection, DaemonEvent};
@@ -88,6 +91,7 @@ pub(crate) struct AttemptRunner<'a> {
     /// When the start is reported, unless the attempt has ended by then.
     report_at: Option<Instant>,
     notifier: NotifyThrottle,
+    poller: Poller,
     /// The exit record could not be written. Recovery must then not find this shim alive with
     /// another execution: it accepts none.
     exit_unrecorded: bool,
@@ -162,6 +166,7 @@ impl<'a> AttemptRunner<'a> {
             reserve_at: (!spawned.has_reserve).then_some(now),
             report_at: Some(report_at),
             notifier: NotifyThrottle::new(terminal),
+            poller: Poller::default(),
             exit_unrecorded: false,
             oom_before,
             cpu_before,
@@ -214,48 +219,47 @@ impl<'a> AttemptRunner<'a> {
         }
     }
 
-    fn poll(&self) -> PollReady {
-        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(8);
-        let has_daemon = self
-            .daemon
-            .poll_fd()
-            .map(|line| polled.push(line))
-            .is_some();
-        let processes = polled.len();
-        if let Some(process) = self.tree.exit_fd() {
-            polled.push(PollFd::from_borrowed_fd(process, PollFlags::IN));
+    fn poll(&mut self) -> PollReady {
+        let mut poller = std::mem::take(&mut self.poller);
+        let ready = self.poll_with(&mut poller);
+        self.poller = poller;
+        if ready.daemon || ready.processes || ready.limits {
+            // What follows may close their descriptors and open others with the same numbers.
+            self.poller.reset();
         }
-        if let Some(signal) = &self.shim.child_signal {
-            polled.push(PollFd::new(signal, PollFlags::IN));
-        }
-        let limits = polled.len();
+        ready
+    }
+
+    fn poll_with(&self, poller: &mut Poller) -> PollReady {
+        let mut targets: Vec<PollTarget<'_>> = Vec::with_capacity(8);
+        targets.extend(self.daemon.poll_target());
+        let processes = targets.len();
+        let exit = self.tree.exit_fd();
+        let child_signal = self.shim.child_signal.as_ref().map(AsFd::as_fd);
+        let both = exit.into_iter().chain(child_signal);
+        targets.extend(both.map(|descriptor| (descriptor, PollFlags::IN)));
+        let limits = targets.len();
         if let Some(slot) = &self.shim.slot {
-            polled.extend(
-                slot.poll_targets()
-                    .map(|(alarm, flags)| PollFd::from_borrowed_fd(alarm, flags)),
-            );
+            targets.extend(slot.poll_targets());
         }
-        let streams = polled.len();
+        let streams = targets.len();
         let mut indices = [0; 2];
         // A reader of the memory file is slower than the command: the command waits.
         let readable = (!self.sink.must_pause_reads()).then(|| self.streams.polled());
         for (slot, (index, source)) in indices.iter_mut().zip(readable.into_iter().flatten()) {
             *slot = index;
-            polled.push(PollFd::new(source, PollFlags::IN));
+            targets.push((source.as_fd(), PollFlags::IN));
         }
-        let timeout = self.timeout();
-        if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {
-            return PollReady::default();
-        }
-        let is_ready = |poll: &PollFd<'_>| !poll.revents().is_empty();
+        let is_ready = poller.wait(&targets, self.timeout().as_ref());
+        let any_ready = |mut positions: Range<usize>| positions.any(|it| is_ready.contains(it));
         let mut ready = PollReady {
-            daemon: has_daemon && is_ready(&polled[0]),
-            processes: polled[processes..limits].iter().any(is_ready),
-            limits: polled[limits..streams].iter().any(is_ready),
+            daemon: any_ready(0..processes),
+            processes: any_ready(processes..limits),
+            limits: any_ready(limits..streams),
             streams: [false; 2],
         };
-        for (poll, index) in polled[streams..].iter().zip(indices) {
-            ready.streams[index] = is_ready(poll);
+        for (position, index) in (streams..targets.len()).zip(indices) {
+            ready.streams[index] = is_ready.contains(position);
         }
         ready
     }

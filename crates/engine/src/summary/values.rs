@@ -1,11 +1,9 @@
 //! The strings and numbers of a summary as bytes: times as differences, frequent words as numbers.
 //! Only in memory, so the encoding can change with each version.
 
-use std::borrow::Cow;
-
 use ostler_model::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Number, Value};
+use serde_json::Number;
 
 /// Words that most ended commands have; each has the number of its place.
 const WORDS: [&str; 8] = [
@@ -19,75 +17,81 @@ const WORDS: [&str; 8] = [
     "true",
 ];
 
-#[derive(Debug, Serialize, Deserialize)]
-enum EncodedValue<'a> {
+/// A string or a number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Scalar {
     Integer(i64),
     Unsigned(u64),
     Float(f64),
-    /// Nanoseconds since the time before it in the list; the first one since the Unix epoch.
+    /// A string that is a time: nanoseconds since the time before it in the list; the first one since
+    /// the Unix epoch.
     Time(i64),
-    /// The index in [`WORDS`].
+    /// A string: the index in [`WORDS`].
     Word(u8),
-    Text(Cow<'a, str>),
+    /// A string as in JSON, without its quotes.
+    Text(String),
 }
 
-/// Encodes strings and numbers; none where another value is among them.
-pub(super) fn encode(values: &[Value]) -> Option<Vec<u8>> {
-    let mut previous = 0;
-    let encoded: Option<Vec<EncodedValue<'_>>> = values
-        .iter()
-        .map(|value| match value {
-            Value::Number(number) => encode_number(number),
-            Value::String(text) => Some(encode_text(text, &mut previous)),
-            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-        })
-        .collect();
-    postcard::to_stdvec(&encoded?).ok()
+/// Strings and numbers, in their order.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct ScalarList {
+    values: Vec<Scalar>,
+    /// The last time, in nanoseconds since the Unix epoch.
+    last_time: i64,
 }
 
-/// The values again; none where they cannot be read.
-pub(super) fn decode(bytes: &[u8]) -> Option<Vec<Value>> {
-    let encoded: Vec<EncodedValue<'_>> = postcard::from_bytes(bytes).ok()?;
-    let mut previous = 0;
-    encoded
-        .into_iter()
-        .map(|value| {
+impl ScalarList {
+    pub(super) fn push(&mut self, value: Scalar) {
+        self.values.push(value);
+    }
+
+    /// Adds a string, as it is in JSON.
+    pub(super) fn push_text(&mut self, text: String) {
+        let word = WORDS.iter().position(|word| *word == text);
+        if let Some(index) = word.and_then(|index| u8::try_from(index).ok()) {
+            return self.push(Scalar::Word(index));
+        }
+        let time = nanoseconds(&text);
+        let since = time.and_then(|time| Some((time, time.checked_sub(self.last_time)?)));
+        match since {
+            Some((time, since)) => {
+                self.last_time = time;
+                self.push(Scalar::Time(since));
+            }
+            None => self.push(Scalar::Text(text)),
+        }
+    }
+
+    /// The JSON of each; none of one that cannot be read.
+    pub(super) fn as_json(&self) -> impl Iterator<Item = Option<String>> {
+        let mut time = 0_i64;
+        self.values.iter().map(move |value| {
             Some(match value {
-                EncodedValue::Integer(number) => number.into(),
-                EncodedValue::Unsigned(number) => number.into(),
-                EncodedValue::Float(number) => Number::from_f64(number)?.into(),
-                EncodedValue::Time(since) => {
-                    previous += since;
-                    let time = Timestamp::from_nanosecond(previous.into()).ok()?;
-                    time.to_string().into()
+                Scalar::Integer(number) => number.to_string(),
+                Scalar::Unsigned(number) => number.to_string(),
+                Scalar::Float(number) => Number::from_f64(*number)?.to_string(),
+                Scalar::Time(since) => {
+                    time = time.checked_add(*since)?;
+                    let time = Timestamp::from_nanosecond(time.into()).ok()?;
+                    format!("\"{time}\"")
                 }
-                EncodedValue::Word(index) => (*WORDS.get(usize::from(index))?).into(),
-                EncodedValue::Text(text) => text.into_owned().into(),
+                Scalar::Word(index) => format!("\"{}\"", WORDS.get(usize::from(*index))?),
+                Scalar::Text(text) => format!("\"{text}\""),
             })
         })
-        .collect()
-}
-
-fn encode_number(number: &Number) -> Option<EncodedValue<'static>> {
-    let integer = number.as_i64().map(EncodedValue::Integer);
-    let unsigned = || number.as_u64().map(EncodedValue::Unsigned);
-    let float = || number.as_f64().map(EncodedValue::Float);
-    integer.or_else(unsigned).or_else(float)
-}
-
-fn encode_text<'a>(text: &'a str, previous: &mut i64) -> EncodedValue<'a> {
-    let word = WORDS.iter().position(|word| *word == text);
-    if let Some(index) = word.and_then(|index| u8::try_from(index).ok()) {
-        return EncodedValue::Word(index);
     }
-    let time = nanoseconds(text);
-    let since = time.and_then(|time| Some((time, time.checked_sub(*previous)?)));
-    match since {
-        Some((time, since)) => {
-            *previous = time;
-            EncodedValue::Time(since)
-        }
-        None => EncodedValue::Text(text.into()),
+
+    pub(super) fn encode(&self) -> Option<Vec<u8>> {
+        postcard::to_stdvec(&self.values).ok()
+    }
+
+    /// The list again, to be read only; none where it cannot be read.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let values = postcard::from_bytes(bytes).ok()?;
+        Some(Self {
+            values,
+            last_time: 0,
+        })
     }
 }
 
@@ -105,67 +109,78 @@ fn nanoseconds(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
 
     use super::*;
 
+    fn list(values: &[Result<Scalar, &str>]) -> ScalarList {
+        let mut list = ScalarList::default();
+        for value in values {
+            match value {
+                Ok(number) => list.push(number.clone()),
+                Err(text) => list.push_text((*text).to_owned()),
+            }
+        }
+        list
+    }
+
+    fn decoded(list: &ScalarList) -> Vec<Option<String>> {
+        let bytes = list.encode().expect("strings and numbers");
+        let list = ScalarList::decode(&bytes).expect("the same");
+        list.as_json().collect()
+    }
+
     #[test]
     fn an_ended_command_takes_less_than_a_byte_for_two_characters() {
-        let values = [
-            json!("true"),
-            json!("/home/user/project"),
-            json!(1),
-            json!("2026-11-26T12:20:12.474811176Z"),
-            json!("2026-11-26T12:20:12.475785035Z"),
-            json!("exited"),
-            json!(0),
-            json!("exit code 0"),
-            json!("finished"),
-            json!(23_686),
-            json!("2026-11-26T12:20:12.474975126Z"),
-            json!(5_206_016),
-        ];
-        let bytes = encode(&values).expect("strings and numbers");
-        let text = serde_json::to_string(&values).expect("JSON");
-        assert!(
-            2 * bytes.len() < text.len(),
-            "{} {}",
-            bytes.len(),
-            text.len()
-        );
-        assert_eq!(decode(&bytes), Some(values.to_vec()));
+        let list = list(&[
+            Err("true"),
+            Err("/home/user/project"),
+            Ok(Scalar::Unsigned(1)),
+            Err("2026-11-26T12:20:12.474811176Z"),
+            Err("2026-11-26T12:20:12.475785035Z"),
+            Err("exited"),
+            Err("exit code 0"),
+            Err("finished"),
+            Ok(Scalar::Unsigned(23_686)),
+            Err("2026-11-26T12:20:12.474975126Z"),
+            Ok(Scalar::Unsigned(5_206_016)),
+        ]);
+        let bytes = list.encode().expect("strings and numbers");
+        let text: usize = list.as_json().map(|it| it.expect("JSON").len() + 1).sum();
+        assert!(2 * bytes.len() < text, "{} {text}", bytes.len());
+        assert_eq!(decoded(&list), list.as_json().collect::<Vec<_>>());
     }
 
     #[test]
-    fn other_values_are_not_encoded() {
-        for value in [json!(null), json!(true), json!([1]), json!({"a": 1})] {
-            assert_eq!(encode(&[value]), None);
+    fn what_is_no_list_is_not_read() {
+        assert_eq!(ScalarList::decode(b"\x01\x09"), None);
+        for value in [Scalar::Word(200), Scalar::Float(f64::NAN)] {
+            assert_eq!(decoded(&list(&[Ok(value)])), [None]);
         }
-        assert_eq!(decode(b"\x01\x09"), None);
     }
 
-    fn values() -> impl Strategy<Value = Value> {
+    fn texts() -> impl Strategy<Value = String> {
         prop_oneof![
-            any::<i64>().prop_map(Value::from),
-            any::<u64>().prop_map(Value::from),
-            (-1.0e9..1.0e9).prop_map(|number: f64| json!(number)),
-            ".{0,20}".prop_map(Value::from),
-            "[0-9T:Z.-]{0,30}".prop_map(Value::from),
+            "[a-z ]{0,20}",
+            "[0-9T:Z.-]{0,30}",
             any::<i64>().prop_map(|nanoseconds| {
                 let time = Timestamp::from_nanosecond(nanoseconds.into());
-                time.map_or(json!(0), |time| json!(time.to_string()))
+                time.map_or(String::new(), |time| time.to_string())
             }),
-            prop::sample::select(&WORDS[..]).prop_map(Value::from),
-            Just(json!("0001-01-01T00:00:00Z")),
-            Just(json!("9999-12-30T22:00:00.999999999Z")),
+            prop::sample::select(&WORDS[..]).prop_map(str::to_owned),
+            Just("0001-01-01T00:00:00Z".to_owned()),
+            Just("9999-12-30T22:00:00.999999999Z".to_owned()),
         ]
     }
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded_to_the_same(values in prop::collection::vec(values(), 0..12)) {
-            let bytes = encode(&values).expect("strings and numbers");
-            prop_assert_eq!(decode(&bytes), Some(values));
+        fn what_is_encoded_is_decoded_to_the_same(texts in prop::collection::vec(texts(), 0..12)) {
+            let mut list = ScalarList::default();
+            for text in &texts {
+                list.push_text(text.clone());
+            }
+            let expected: Vec<_> = texts.iter().map(|text| Some(format!("\"{text}\""))).collect();
+            prop_assert_eq!(decoded(&list), expected);
         }
     }
 }
