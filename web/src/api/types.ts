@@ -17,6 +17,7 @@ export type HistoryEntry = Schemas['HistoryEntryBody'];
 export type HistoryDetail = Schemas['HistoryDetailBody'];
 export type AuditEntry = Schemas['AuditEntryBody'];
 export type AuditReport = Schemas['AuditReport'];
+export type DamagedEntries = Schemas['DamagedEntriesBody'];
 export type LedgerEvent = Schemas['EventBody'];
 export type EventsPage = Schemas['EventsBody'];
 export type NumberedPage = Schemas['NumberedPageBody'];

@@ -1,8 +1,8 @@
 /** The entries of the audit log that were read, newest first. */
 import { api, body } from '../../api/client';
-import type { AuditEntry, AuditReport } from '../../api/types';
+import type { AuditEntry, AuditReport, DamagedEntries } from '../../api/types';
 import { onEvent } from '../../state/connection.svelte';
-import { type AuditPage, auditEnd, type ReadPage, readOlder, readWindow } from './audit-reader';
+import { type AuditPage, auditEnd, joinDamaged, type ReadPage, readOlder, readWindow } from './audit-reader';
 
 /** Entries that one press brings, at least. */
 const WANTED = 100;
@@ -13,6 +13,8 @@ const readPage: ReadPage = async (from, limit) =>
 
 export class AuditLog {
   entries = $state.raw<AuditEntry[]>([]);
+  /** Those in between that cannot be read. */
+  damaged = $state.raw<DamagedEntries[]>([]);
   loaded = $state(false);
   isReading = $state(false);
   error = $state.raw<unknown>(null);
@@ -44,10 +46,12 @@ export class AuditLog {
       const end = await auditEnd(readPage);
       if (this.loaded) {
         const newer = await readWindow(readPage, this.#end, end);
-        this.entries = [...newer.reverse(), ...this.entries];
+        this.entries = [...newer.entries.reverse(), ...this.entries];
+        this.damaged = joinDamaged(this.damaged, newer.damaged);
       } else {
-        const { entries, start } = await readOlder(readPage, end, WANTED);
+        const { entries, damaged, start } = await readOlder(readPage, end, WANTED);
         this.entries = entries;
+        this.damaged = damaged;
         this.#start = start;
       }
       this.#end = end;
@@ -57,8 +61,9 @@ export class AuditLog {
 
   async readOlder(): Promise<void> {
     await this.#read(async () => {
-      const { entries, start } = await readOlder(readPage, this.#start, WANTED);
+      const { entries, damaged, start } = await readOlder(readPage, this.#start, WANTED);
       this.entries = [...this.entries, ...entries];
+      this.damaged = joinDamaged(damaged, this.damaged);
       this.#start = start;
     });
   }

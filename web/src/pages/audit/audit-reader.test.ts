@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { AuditEntry } from '../../api/types';
-import { type AuditPage, auditEnd, readOlder, readWindow } from './audit-reader';
+import { type AuditPage, auditEnd, joinDamaged, type ReadPage, readOlder, readWindow } from './audit-reader';
 
 /** A log of which the caller sees some entries, and whose oldest ones are gone. */
 function log(count: number, sees: (seq: number) => boolean, first = 0) {
@@ -50,6 +50,36 @@ test('a log whose oldest entries are gone ends there', async () => {
 
 test('an empty log', async () => {
   const { read } = log(0, () => true);
-  expect(await readOlder(read, await auditEnd(read), 10)).toEqual({ entries: [], start: 0 });
-  expect(await readWindow(read, 0, 0)).toEqual([]);
+  expect(await readOlder(read, await auditEnd(read), 10)).toEqual({ entries: [], damaged: [], start: 0 });
+  expect(await readWindow(read, 0, 0)).toEqual({ entries: [], damaged: [] });
+});
+
+test('entries that cannot be read are told once, in order', async () => {
+  const { read } = log(1_000, (seq) => seq % 100 > 2);
+  const holes: ReadPage = async (from, limit) => {
+    const page = await read(from, limit);
+    const damaged = [];
+    for (let first = 0; first < page.next; first += 100) {
+      if (first >= from) damaged.push({ first, last: first + 2 });
+    }
+    return { ...page, damaged };
+  };
+  const { damaged } = await readOlder(holes, 1_000, 5_000);
+  expect(damaged.length).toBe(10);
+  expect(damaged[1]).toEqual({ first: 100, last: 102 });
+});
+
+test('ranges that touch are one', () => {
+  const joined = joinDamaged(
+    [{ first: 5, last: 6 }],
+    [
+      { first: 1, last: 2 },
+      { first: 3, last: 5 },
+      { first: 9, last: 9 },
+    ],
+  );
+  expect(joined).toEqual([
+    { first: 1, last: 6 },
+    { first: 9, last: 9 },
+  ]);
 });
