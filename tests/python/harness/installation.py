@@ -1,7 +1,9 @@
 """An installation of the binary with directories, sockets and a state of its own."""
 
+import atexit
 import contextlib
 import ctypes
+import functools
 import http.client
 import json
 import os
@@ -23,6 +25,28 @@ NOBODY = 65534
 
 def is_root():
     return os.geteuid() == 0
+
+
+@functools.cache
+def shared_copy(binary):
+    """A copy of the binary that every user may run and that is linked, not copied, for each installation: it is large.
+    It is removed at the end of the process."""
+    directory = Path(tempfile.mkdtemp(prefix="ostler-binary-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    copy = directory / "ostler"
+    shutil.copy2(binary, copy)
+    copy.chmod(0o755)
+    return copy
+
+
+def link_or_copy(binary, target):
+    """Puts the binary where any user may run it."""
+    try:
+        os.link(shared_copy(binary), target)
+    except OSError:
+        # Another file system.
+        shutil.copy2(binary, target)
+        target.chmod(0o755)
 
 
 class ProblemError(AssertionError):
@@ -56,8 +80,7 @@ class Installation:
         self.binary = Path(binary)
         if user is not None:
             self.binary = self.dir / "ostler"
-            shutil.copy2(binary, self.binary)
-            self.binary.chmod(0o755)
+            link_or_copy(binary, self.binary)
             self.give(self.dir)
 
     def give(self, path):
