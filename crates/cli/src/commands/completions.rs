@@ -62,7 +62,15 @@ _ostler_words() {
     while IFS=$'\t' read -r word about; do
         [[ -n $word ]] && COMPREPLY+=("$word")
     done < <(ostler __complete -- "${words[@]}" 2>/dev/null)
-    ((${#COMPREPLY[@]})) || _ostler "$@"
+    ((${#COMPREPLY[@]})) && return
+    # What follows '--' is a command with arguments of its own.
+    local i
+    for ((i = 1; i < n; i++)); do
+        [[ ${COMP_WORDS[i]} == -- ]] || continue
+        ((i < n - 1)) || mapfile -t COMPREPLY < <(compgen -c -- "$2")
+        return
+    done
+    _ostler "$@"
 }
 complete -F _ostler_words -o bashdefault -o default ostler
 "#;

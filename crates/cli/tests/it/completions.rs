@@ -28,6 +28,20 @@ fn shell(cli: &CliEnv, words: &[&str], begin: &str) -> Option<PtyUser> {
     Some(terminal)
 }
 
+#[test]
+fn bash_completes_the_command_after_the_options() {
+    let cli = CliEnv::new();
+    let bash = ["bash", "--norc", "--noprofile", "-i"];
+    let begin = "source <(ostler completions bash); touch isolated-file";
+    let mut terminal = shell(&cli, &bash, begin).expect("bash is there");
+    terminal.type_in("ostler run -- base6\t");
+    terminal.wait_text("ostler run -- base64");
+    terminal.type_in("iso\t");
+    terminal.wait_text("ostler run -- base64 isolated-file");
+    terminal.type_in("\x15exit\r");
+    terminal.end();
+}
+
 /// Completes a unique prefix of an id that is too short to be accepted as one.
 fn completes(words: &[&str], begin: &str) {
     let cli = CliEnv::new();
