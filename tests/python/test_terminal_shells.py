@@ -1,6 +1,7 @@
 """Shell sessions: a command typed into a running shell, its end, status, directory and exact output; and nothing
 that a person does to a shell makes a call hang."""
 
+import asyncio
 import time
 
 import pytest
@@ -377,3 +378,49 @@ async def test_a_person_has_a_taste(installation, kind, taste):
         result = await finished(shell, "echo two words")
         assert "two words" in result.output.split("\n") and result.exit_code == 0, result
         await shell.close()
+
+
+LONG_SCRIPT = "\n".join(f"echo /data/project{number}/tmp >> ran" for number in range(600))
+
+
+def unfinished_inputs(installation):
+    return [path for path in installation.executions() if (path / "input.unfinished").exists()]
+
+
+@pytest.mark.limit(120)
+@pytest.mark.parametrize("restarted", [False, True], ids=["same-daemon", "next-daemon"])
+async def test_a_script_that_was_cut_is_not_run_with_the_next(installation, kind, restarted):
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell(kind)
+        await finished(shell, "true")
+        installation.cli("pause", shell.id)
+        cut = await shell.call("pty_run", script=LONG_SCRIPT)
+        assert cut.is_error and "bytes typed" in cut.text, cut
+        if restarted:
+            installation.kill_daemon()
+        installation.cli("resume", shell.id)
+        result = await finished(shell, "echo ok", wait_ms=20_000)
+        assert (result.output, result.exit_code) == ("ok", 0), result
+        assert not (installation.work / "ran").exists()
+        # A later one is typed as usual, at an undisturbed prompt.
+        await finished(shell, "false")
+        if kind != "fish":
+            assert (await finished(shell, "echo $?")).output == "1"
+        result = await finished(shell, LONG_SCRIPT, wait_ms=50_000)
+        assert result.exit_code == 0 and (installation.work / "ran").read_text().count("\n") == 600
+
+
+async def test_a_script_that_a_killed_daemon_was_typing_is_not_run_with_the_next(installation, kind):
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell(kind)
+        await finished(shell, "true")
+        # The shell does not read on: the terminal is full when the daemon dies.
+        installation.cli("pause", shell.id)
+        typing = asyncio.create_task(shell.call("pty_run", script=LONG_SCRIPT))
+        await asyncio.to_thread(until, lambda: unfinished_inputs(installation))
+        installation.kill_daemon()
+        await typing
+        installation.cli("resume", shell.id)
+        result = await finished(shell, "echo ok", wait_ms=20_000)
+        assert (result.output, result.exit_code) == ("ok", 0), result
+        assert not (installation.work / "ran").exists() and not unfinished_inputs(installation)

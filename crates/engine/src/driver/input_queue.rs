@@ -6,7 +6,7 @@ use std::time::Duration;
 use ostler_backend::{
     ControlCommand, ControlError, INPUT_CHUNK_BYTES, IdempotentInput, InputProgress,
 };
-use ostler_model::{InputId, Timestamp};
+use ostler_model::{InputId, ShellKind, ShellSession, Spec, Timestamp};
 use tokio::time::Instant;
 
 use crate::execution::{InputWrite, ProgressReply, WriteKind, WriteResult};
@@ -19,6 +19,11 @@ const WRITES: usize = 64;
 /// How long a command may leave its full input unread before it counts as not reading, in
 /// milliseconds.
 const INPUT_STALL_TIMEOUT_MS: u64 = 1_000;
+/// The same for fish, which draws a long script again for each of its lines before it reads on.
+const FISH_STALL_TIMEOUT_MS: u64 = 5_000;
+/// A terminal takes no more at once while its program does not read, in bytes: the size of the
+/// kernel's buffer, `N_TTY_BUF_SIZE`.
+const TERMINAL_BUFFER_BYTES: usize = 4_096;
 /// The first retry of a full input, in milliseconds; doubled while nothing is accepted.
 const FIRST_RETRY_MS: u64 = 2;
 /// The longest time between two tries, in milliseconds.
@@ -34,6 +39,8 @@ pub(crate) struct InputQueue {
     /// The journal's end when the first write began to be sent.
     sent_offset: u64,
     backoff: Option<InputBackoff>,
+    /// Whether it is on record that the first write may stay unfinished.
+    may_stay_unfinished: bool,
     /// Whether the progress query of the first write is in flight.
     progress_queried: bool,
     progress: ProgressReply,
@@ -48,12 +55,12 @@ struct InputBackoff {
 }
 
 impl InputBackoff {
-    fn new() -> Self {
+    fn new(stall_timeout: Duration) -> Self {
         let (now, pause) = (Instant::now(), Duration::from_millis(FIRST_RETRY_MS));
         Self {
             retry_at: now + pause,
             pause,
-            give_up_at: now + Duration::from_millis(INPUT_STALL_TIMEOUT_MS),
+            give_up_at: now + stall_timeout,
         }
     }
 
@@ -125,7 +132,11 @@ impl Driver {
                 self.finish_write(Ok(())).await;
                 continue;
             };
+            let may_stay_unfinished = write.bytes.len() >= TERMINAL_BUFFER_BYTES;
             let (from, sent) = (self.writes.sent as u64, chunk.len());
+            if may_stay_unfinished {
+                self.begin_shell_input();
+            }
             if self.writes.sent == 0 && self.writes.accepted == 0 && !is_terminal_reply {
                 // Output that exists by now is no reply to it.
                 self.refresh_journal_end().await;
@@ -167,6 +178,15 @@ impl Driver {
         self.forward(ControlCommand::Input(Vec::new())).await
     }
 
+    /// Records that an input of a shell may stay unfinished.
+    fn begin_shell_input(&mut self) {
+        let is_shell = self.execution.spec.shell.is_some();
+        if is_shell && !self.execution.has_unfinished_input() {
+            self.execution.begin_input();
+            self.writes.may_stay_unfinished = true;
+        }
+    }
+
     /// The shim's answer to the query.
     pub(super) fn on_input_progress(&mut self, progress: Option<InputProgress>) {
         self.writes.progress = progress.map_or(ProgressReply::Nothing, ProgressReply::Some);
@@ -179,9 +199,10 @@ impl Driver {
         }
         self.writes.accepted += len;
         if self.writes.is_partial() {
+            self.begin_shell_input();
+            let first = || Some(InputBackoff::new(stall_timeout(&self.execution.spec)));
             let backoff = self.writes.backoff.filter(|_| len == 0);
-            self.writes.backoff =
-                backoff.map_or_else(|| Some(InputBackoff::new()), InputBackoff::next_retry);
+            self.writes.backoff = backoff.map_or_else(first, InputBackoff::next_retry);
             if self.writes.backoff.is_some() {
                 return self.writes.rewind();
             }
@@ -203,6 +224,9 @@ impl Driver {
         };
         let len = std::mem::take(&mut self.writes.accepted);
         let complete = len == write.bytes.len() as u64;
+        if std::mem::take(&mut self.writes.may_stay_unfinished) && (complete || len == 0) {
+            self.execution.end_input();
+        }
         let progress = std::mem::take(&mut self.writes.progress);
         self.writes.sent = 0;
         self.writes.progress_queried = false;
@@ -253,6 +277,14 @@ impl Driver {
             send_reply(write, first.take().ok_or(ControlError::Ended));
         }
     }
+}
+
+fn stall_timeout(spec: &Spec) -> Duration {
+    let is_fish = |shell: &ShellSession| shell.kind == ShellKind::Fish;
+    Duration::from_millis(match &spec.shell {
+        Some(shell) if is_fish(shell) => FISH_STALL_TIMEOUT_MS,
+        Some(_) | None => INPUT_STALL_TIMEOUT_MS,
+    })
 }
 
 /// Whether the accepted bytes answer a prompt of the command.

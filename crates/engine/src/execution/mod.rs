@@ -7,6 +7,7 @@ mod handle;
 mod readers;
 mod requests;
 mod timeline;
+mod unfinished_input;
 mod writer_changes;
 
 pub(crate) use command::{

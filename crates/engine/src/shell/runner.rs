@@ -29,6 +29,8 @@ use crate::wait;
 /// How long a shell may take to show its first prompt, or the prompt after a command, in
 /// milliseconds.
 const PROMPT_WAIT_MS: u64 = 10_000;
+/// How long a shell may take to discard a part of a paste, in milliseconds: fish draws all of it first.
+const DISCARD_WAIT_MS: u64 = 30_000;
 /// How long a shell may take to discard a rejected text, in milliseconds.
 const GIVE_UP_MS: u64 = 1_000;
 
@@ -198,6 +200,8 @@ impl<'a> ShellRunner<'a> {
             .await
             .as_ref()
             .and_then(tty_processes::leader_name);
+        self.leases.check(self.entry.id, lease)?;
+        self.discard_unfinished_input(caller).await?;
         if script.contains(['\n', '\t']) {
             self.wait_for_paste_mode().await?;
         }
@@ -233,6 +237,39 @@ impl<'a> ShellRunner<'a> {
         RunProgress::after_typing(
             script::encode_script(self.shell.kind, script, self.modes).one_piece,
         )
+    }
+
+    /// Discards the beginning of an input whose rest was not written, and waits for the prompt after
+    /// it: the keys that clear a line would be part of an unfinished paste.
+    async fn discard_unfinished_input(&mut self, caller: &Caller) -> Result<(), Error> {
+        if !self.entry.has_unfinished_input() {
+            return Ok(());
+        }
+        let from = self.offset();
+        let first_keys = script::end_paste_keys(self.shell.kind).to_vec();
+        let mut schedule =
+            InspectionSchedule::new(Instant::now() + Duration::from_millis(DISCARD_WAIT_MS));
+        write_input(&self.entry, caller, first_keys, false).await?;
+        while !self.scanner.is_prompt_shown_after(from) {
+            match self.next_event(&schedule).await? {
+                RunnerEvent::Page(page) => {
+                    self.scanner.feed(&page, |_| {});
+                    schedule.reset();
+                }
+                RunnerEvent::Inspect => {
+                    // Fish ignores the key while it redraws.
+                    write_input(&self.entry, caller, vec![INTERRUPT], false).await?;
+                    schedule.back_off();
+                }
+                RunnerEvent::Ended => return Err(ControlError::Ended.into()),
+                RunnerEvent::TimedOut => {
+                    let reason = "it still holds a part of an earlier input; interrupt it";
+                    return Err(self.busy_error_with(reason.to_owned()));
+                }
+            }
+        }
+        self.entry.end_input();
+        Ok(())
     }
 
     /// Zsh and fish enable bracketed paste just after showing their prompt: text typed before that

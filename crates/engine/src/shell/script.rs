@@ -33,6 +33,16 @@ pub(super) const fn clear_keys(kind: ShellKind) -> &'static [u8] {
     }
 }
 
+/// The keys that end an unfinished paste. An interrupt, where it discards the text, too.
+pub(super) const fn end_paste_keys(kind: ShellKind) -> &'static [u8] {
+    match kind {
+        // The terminal sends a signal for it, also within a paste.
+        ShellKind::Bash | ShellKind::Zsh => &[INTERRUPT],
+        // To fish it is a key, and part of the paste.
+        ShellKind::Fish => b"\x1b[201~",
+    }
+}
+
 /// A script, encoded for typing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TypedScript {

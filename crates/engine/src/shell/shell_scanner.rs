@@ -141,6 +141,11 @@ impl ShellScanner {
         self.prompt_end.is_some()
     }
 
+    /// Whether a whole prompt is shown that ends after this offset.
+    pub(super) fn is_prompt_shown_after(&self, offset: u64) -> bool {
+        self.prompt_end.is_some_and(|end| end > offset)
+    }
+
     /// Input after this offset is at the current prompt.
     pub(super) fn free_since(&self) -> Option<u64> {
         self.free_since.or(self.prompt_end)
