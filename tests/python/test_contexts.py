@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -259,6 +260,26 @@ def test_a_daemon_that_dies_loses_no_context(each_installation):
     until(lambda: show(installation, used["id"])["status"] == "idle", 20, "the end of its use")
     installation.rest("DELETE", f"{PATH}/{used['id']}")
     assert [path.name for path in directories(installation).iterdir()] == [idle["id"]]
+
+
+def test_a_use_that_ended_while_no_daemon_ran_counts(installation):
+    context = opened(installation)
+    os.mkfifo(installation.work / "release")
+    id = start(installation, context, f"read line < {installation.work}/release; echo precious > result")
+    until(lambda: installation.rest("GET", f"/api/v1/executions/{id}")["status"] == "running", 20, "its start")
+    installation.kill_daemon()
+    # The beginning of its use is more than the idle time ago.
+    contexts = json.loads((installation.state / "contexts.json").read_text())
+    for record in contexts["contexts"]:
+        record["used_at"] = "2026-01-01T00:00:00Z"
+    (installation.state / "contexts.json").write_text(json.dumps(contexts))
+    (installation.work / "release").write_text("now\n")
+    [directory] = [path for path in installation.executions() if (path / "events.jsonl").exists()]
+    until((directory / "exit").exists, 20, "its end")
+    installation.cli("ps")
+    assert ended(installation, id)["exit_code"] == 0
+    assert show(installation, context["id"])["status"] == "idle"
+    assert (Path(context["directory"]) / "result").read_text() == "precious\n"
 
 
 def stored(installation):

@@ -14,6 +14,7 @@ use crate::execution::ExecutionHandle;
 use crate::hooks::CheckpointEffort;
 use crate::info::CleanOutcome;
 use crate::overlay;
+use crate::retention_scheduler::RETRY_AFTER;
 
 /// Bytes of output from which an ended execution's journal is compressed.
 pub(crate) const COMPRESS_BYTES: u64 = 1024 * 1024;
@@ -79,22 +80,27 @@ pub(crate) async fn run(core: Arc<EngineInner>) {
     let mut trimmed_at = 0;
     loop {
         let (expired, wait) = core.retention.plan_removals(Timestamp::now());
-        let mut failed = false;
+        let mut has_failed = false;
         for id in expired {
-            failed |= match remove(&core, id).await {
-                CleanOutcome::Cleaned | CleanOutcome::Discarded => false,
-                CleanOutcome::Running | CleanOutcome::NotFound | CleanOutcome::Failed(_) => true,
+            let problem = match remove(&core, id).await {
+                CleanOutcome::Cleaned | CleanOutcome::Discarded | CleanOutcome::NotFound => {
+                    continue;
+                }
+                CleanOutcome::Running => "it runs".to_owned(),
+                CleanOutcome::Failed(reason) => reason,
             };
+            tracing::warn!(%id, problem, "its time is over, and it could not be removed");
+            core.retention.retry_later(id, Timestamp::now());
+            has_failed = true;
         }
+        let retry = has_failed.then_some(RETRY_AFTER);
+        let wait = wait.into_iter().chain(retry).min();
         let next_due = async {
             match wait {
                 Some(wait) => tokio::time::sleep_until(Instant::now() + wait).await,
                 None => std::future::pending().await,
             }
         };
-        if failed {
-            tracing::warn!("an execution whose time is over could not be removed");
-        }
         let removed = core.retention.removed();
         let quiet = async {
             if removed - trimmed_at < HEAP_FEW {

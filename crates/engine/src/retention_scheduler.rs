@@ -15,6 +15,8 @@ use crate::execution::ExecutionHandle;
 /// A client that waited for an end may query its result: for this many seconds after the end, a
 /// full state directory does not remove this execution.
 const RECENT_PROTECTED_S: u64 = 60;
+/// How long a removal that failed is put off.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Bytes an execution takes besides its output, about: spec, events, exit record, index.
 const OVERHEAD_BYTES: u64 = 16 * 1024;
 /// Files and directories of an execution, about.
@@ -53,6 +55,8 @@ impl From<EpochMicros> for Timestamp {
 #[derive(Debug, Default)]
 struct RetentionInner {
     due: BTreeSet<(EpochMicros, ExecutionId)>,
+    /// Those whose removal failed: they are tried again at this time.
+    retry_at: HashMap<ExecutionId, EpochMicros>,
     holdings: HashMap<ExecutionId, EndedUsage>,
     bytes: u64,
     inodes: u64,
@@ -102,7 +106,11 @@ impl RetentionScheduler {
         if let Some(due) = retention.and_then(|kept| ended_at.checked_add(kept).ok()) {
             let due = (EpochMicros::from(due), entry.id);
             inner.due.insert(due);
-            if inner.due.first() == Some(&due) {
+            let before = inner
+                .due
+                .iter()
+                .find(|it| !inner.retry_at.contains_key(&it.1));
+            if before == Some(&due) {
                 self.changed.notify_one();
             }
         }
@@ -128,6 +136,7 @@ impl RetentionScheduler {
     pub(crate) fn remove(&self, entry: &ExecutionHandle) {
         let info = entry.info();
         let mut inner = self.inner.lock();
+        inner.retry_at.remove(&entry.id);
         if let Some(holding) = inner.holdings.remove(&entry.id) {
             inner.bytes -= holding.bytes;
             inner.inodes -= INODES;
@@ -142,14 +151,21 @@ impl RetentionScheduler {
     pub(crate) fn plan_removals(&self, now: Timestamp) -> (Vec<ExecutionId>, Option<Duration>) {
         let inner = self.inner.lock();
         let reached = EpochMicros::from(now);
+        let is_due = |id: &ExecutionId| inner.retry_at.get(id).is_none_or(|at| *at <= reached);
         let mut expired: Vec<ExecutionId> = inner
             .due
             .iter()
             .take_while(|(due, _)| *due <= reached)
             .map(|(_, id)| *id)
+            .filter(is_due)
             .collect();
         let next = inner.due.iter().find(|(due, _)| *due > reached);
-        let mut next = next.map(|(due, _)| Timestamp::from(*due));
+        let retries = inner.retry_at.values().filter(|at| **at > reached);
+        let next = next
+            .map(|(due, _)| *due)
+            .into_iter()
+            .chain(retries.copied());
+        let mut next = next.min().map(Timestamp::from);
         if let Some(policy) = self.policy.filter(|_| self.is_full(&inner)) {
             let usages = inner.holdings.iter();
             let mut holdings: Vec<ExecutionDiskUsage> =
@@ -158,16 +174,23 @@ impl RetentionScheduler {
                 .iter_mut()
                 .filter_map(|it| protect_recent(it, now))
                 .min();
-            expired.extend(plan(&holdings, policy));
+            expired.extend(plan(&holdings, policy).into_iter().filter(is_due));
             next = next.into_iter().chain(protected_until).min();
         }
         let wait = next.and_then(|due| Duration::try_from(due.duration_since(now)).ok());
         (expired, wait)
     }
 
+    /// Tries the removal of an execution again a little later.
+    pub(crate) fn retry_later(&self, id: ExecutionId, now: Timestamp) {
+        let at = now.checked_add(RETRY_AFTER).unwrap_or(Timestamp::MAX);
+        self.inner.lock().retry_at.insert(id, at.into());
+    }
+
     /// Removes an id that is no longer in the registry.
     pub(crate) fn forget(&self, id: ExecutionId) {
         let mut inner = self.inner.lock();
+        inner.retry_at.remove(&id);
         inner.due.retain(|(_, due)| *due != id);
     }
 

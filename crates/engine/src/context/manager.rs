@@ -49,8 +49,8 @@ impl ContextManager {
         launcher: Launcher,
         table: Arc<ContextTable>,
     ) -> Self {
-        let running: Vec<_> = core.registry.running().collect();
-        table.adopt(&running);
+        // Those that ended while no engine ran are not summarized yet.
+        table.adopt(core.registry.all_with(|_| false));
         Self {
             core,
             launcher,

@@ -87,8 +87,9 @@ impl ContextTable {
         })
     }
 
-    /// Continues the contexts of the last engine, of whose executions these still run.
-    pub(super) fn adopt(&self, running: &[Arc<ExecutionHandle>]) {
+    /// Continues the contexts of the last engine. These are its executions: some still run, and others
+    /// may have ended since.
+    pub(super) fn adopt(&self, executions: impl Iterator<Item = Arc<ExecutionHandle>>) {
         let mut contexts = self.contexts.lock();
         let Contexts {
             entries,
@@ -98,11 +99,21 @@ impl ContextTable {
             is_changed,
         } = &mut *contexts;
         *is_changed = !entries.is_empty();
-        for execution in running {
+        let mut running = Vec::new();
+        for execution in executions {
             let record = execution.spec.request.as_deref();
-            let context = record.and_then(|it| it.context.clone());
-            if let Some(id) = context.filter(|id| entries.contains_key(id)) {
-                uses.insert(execution.id, id);
+            let Some(id) = record.and_then(|it| it.context.as_ref()) else {
+                continue;
+            };
+            let Some(entry) = entries.get_mut(id) else {
+                continue;
+            };
+            let ended_at = execution.live.borrow().state.ended_at;
+            if let Some(ended_at) = ended_at {
+                entry.record.used_at = entry.record.used_at.max(ended_at);
+            } else {
+                uses.insert(execution.id, id.clone());
+                running.push(execution);
             }
         }
         for (id, entry) in entries {
