@@ -160,6 +160,22 @@ async def test_exec_of_another_program_is_no_hang(installation):
         assert (await shell.ended())["exit_code"] == 3
 
 
+async def test_exec_of_another_program_at_the_command_line_says_that_it_runs(installation):
+    shell = installation.cli("shell", "-d", "bash").stdout.decode().strip()
+    done = installation.cli("exec", shell, "exec sleep 300", check=False)
+    assert done.returncode == 125 and b"another program took the place of the shell" in done.stderr, done
+    assert installation.rest("GET", f"/api/v1/executions/{shell}")["status"] == "running"
+    installation.cli("stop", "--force", shell)
+
+
+async def test_an_offset_after_the_end_is_refused(installation):
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell("bash")
+        await finished(shell, "true")
+        reply = await shell.call("pty_run", offset=10**15)
+        assert reply.is_error and "after the end of the output" in reply.text, reply
+
+
 BROKEN = {
     "bash": ["PS1=; PROMPT_COMMAND=; trap - DEBUG", "PS1='$ '; unset PROMPT_COMMAND", "exec bash --norc"],
     "zsh": ["precmd_functions=(); preexec_functions=(); PS1=x; PROMPT=y", "exec zsh -f"],
@@ -380,7 +396,8 @@ async def test_a_person_has_a_taste(installation, kind, taste):
         await shell.close()
 
 
-LONG_SCRIPT = "\n".join(f"echo /data/project{number}/tmp >> ran" for number in range(600))
+#: More than a terminal takes while nothing reads it, in lines so long that fish draws them soon.
+LONG_SCRIPT = "\n".join(f"echo {'x' * 1_000} >> ran" for _ in range(40))
 
 
 def unfinished_inputs(installation):
@@ -407,7 +424,7 @@ async def test_a_script_that_was_cut_is_not_run_with_the_next(installation, kind
         if kind != "fish":
             assert (await finished(shell, "echo $?")).output == "1"
         result = await finished(shell, LONG_SCRIPT, wait_ms=50_000)
-        assert result.exit_code == 0 and (installation.work / "ran").read_text().count("\n") == 600
+        assert result.exit_code == 0 and (installation.work / "ran").read_text().count("\n") == 40
 
 
 async def test_a_script_that_a_killed_daemon_was_typing_is_not_run_with_the_next(installation, kind):
@@ -417,10 +434,24 @@ async def test_a_script_that_a_killed_daemon_was_typing_is_not_run_with_the_next
         # The shell does not read on: the terminal is full when the daemon dies.
         installation.cli("pause", shell.id)
         typing = asyncio.create_task(shell.call("pty_run", script=LONG_SCRIPT))
-        await asyncio.to_thread(until, lambda: unfinished_inputs(installation))
+        await asyncio.to_thread(until, lambda: unfinished_inputs(installation), 30)
         installation.kill_daemon()
         await typing
         installation.cli("resume", shell.id)
         result = await finished(shell, "echo ok", wait_ms=20_000)
         assert (result.output, result.exit_code) == ("ok", 0), result
         assert not (installation.work / "ran").exists() and not unfinished_inputs(installation)
+
+
+@pytest.mark.parametrize("attempt", range(3))
+async def test_input_of_another_at_the_same_time_is_not_taken_for_the_script(installation, kind, attempt):
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell(kind)
+        await finished(shell, "true")
+        other = asyncio.create_task(shell.call("pty_write", text="echo WRITTEN\r", wait_ms=0))
+        mine = asyncio.create_task(shell.call("pty_run", script="echo MINE; sh -c 'exit 4'", wait_ms=20_000))
+        await other
+        reply = await mine
+        # It is typed at the prompt after the other line, or refused while that runs.
+        if not reply.is_error:
+            assert "\nMINE" in reply.text and "exit 4" in reply.text, reply

@@ -269,6 +269,14 @@ fn prompt_error(id: &str, prompt: &PromptBody) -> CommandError {
 }
 
 fn shell_ended(info: &ExecutionBody) -> u8 {
+    if info.end_time.is_none() {
+        // `exec` in a shell replaces it with another program.
+        let id = &info.id;
+        crate::print_note(&format!(
+            "another program took the place of the shell of {id}, and runs; `ostler screen {id}` shows it"
+        ));
+        return EXIT_STATUS_UNKNOWN;
+    }
     crate::print_note(&format!("the shell of {} ended", info.id));
     end::exit_code(info)
 }

@@ -104,10 +104,22 @@ impl Driver {
         if self.writes.queue.len() >= WRITES {
             return send_reply(write, Err(ControlError::Busy));
         }
+        if let Some(seen) = write.only_after
+            && !self.is_input_as_seen(seen)
+        {
+            return send_reply(write, Err(ControlError::Busy));
+        }
         self.writes.queue.push_back(write);
         if self.writes.queue.len() == 1 {
             self.send_next_chunk().await;
         }
+    }
+
+    /// Whether this many writes are finished, and no other is under way.
+    fn is_input_as_seen(&self, finished: u64) -> bool {
+        let mut queued = self.writes.queue.iter();
+        self.execution.finished_writes() == finished
+            && queued.all(|write| write.kind == WriteKind::TerminalReply)
     }
 
     /// Sends the next chunk of the first write, or finishes writes that have none.
@@ -234,6 +246,9 @@ impl Driver {
         let mut outcome = if len > 0 { Ok(()) } else { outcome };
         if write.close && complete && outcome.is_ok() {
             outcome = self.forward(ControlCommand::CloseInput).await;
+        }
+        if write.kind != WriteKind::TerminalReply {
+            self.execution.count_finished_write();
         }
         if len > 0 && write.kind != WriteKind::TerminalReply {
             let by = write.by.clone();

@@ -91,6 +91,8 @@ pub(crate) struct InputWrite {
     pub(crate) close: bool,
     /// The purpose of the bytes.
     pub(crate) kind: WriteKind,
+    /// Refused as busy unless exactly this many writes are finished and no other is under way.
+    pub(crate) only_after: Option<u64>,
     /// Receives how many were accepted.
     pub(crate) reply: oneshot::Sender<Result<WriteResult, ControlError>>,
 }

@@ -17,8 +17,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::command::DriverCommand;
 use super::disclosure::IdDisclosure;
+use super::input_record::InputRecord;
 use super::timeline::Timeline;
-use super::unfinished_input::UnfinishedInput;
 use super::writer_changes::WriterChanges;
 use crate::error::Error;
 use crate::fd_shortage::is_write_out_of_fds;
@@ -89,7 +89,7 @@ pub(crate) struct ExecutionHandle {
     commands: Mutex<Option<mpsc::Sender<DriverCommand>>>,
     /// How many writes to its input were sent to the driver.
     writes: AtomicU64,
-    pub(super) unfinished_input: UnfinishedInput,
+    pub(super) input_record: InputRecord,
     pub(super) memory: MemorySlot,
     /// The read offsets of lossless readers.
     pub(super) lossless_offsets: Mutex<BTreeMap<u64, u64>>,
@@ -265,7 +265,7 @@ impl ExecutionHandle {
             origin: StartOrigin::default(),
             dismissed: AtomicBool::new(false),
             writes: AtomicU64::new(0),
-            unfinished_input: UnfinishedInput::default(),
+            input_record: InputRecord::default(),
             recovered: false,
             writer_changes: WriterChanges::default(),
             timeline: Timeline::new(),

@@ -4,10 +4,10 @@
 mod command;
 mod disclosure;
 mod handle;
+mod input_record;
 mod readers;
 mod requests;
 mod timeline;
-mod unfinished_input;
 mod writer_changes;
 
 pub(crate) use command::{
@@ -17,5 +17,7 @@ pub(crate) use handle::{
     DriverFlags, EndedFields, ExecutionHandle, ExecutionIdentity, LiveState, StartOrigin,
 };
 pub(crate) use readers::{LosslessReader, OutputWatchGuard};
-pub(crate) use requests::{forward_command, set_frozen, submit_write, write_input};
+pub(crate) use requests::{
+    forward_command, set_frozen, submit_write, submit_write_after, write_input,
+};
 pub(crate) use timeline::{TerminalChange, TerminalChangeKind, Timeline};

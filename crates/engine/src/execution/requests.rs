@@ -32,15 +32,46 @@ pub(crate) async fn submit_write(
     close: bool,
     purpose: WriteKind,
 ) -> Result<WriteResult, Error> {
-    let (reply, result) = oneshot::channel();
     let by = caller.owner.principal.clone();
+    let (reply, result) = oneshot::channel();
     let write = InputWrite {
         by,
         bytes,
         close,
         kind: purpose,
+        only_after: None,
         reply,
     };
+    send_write(entry, write, result).await
+}
+
+/// As [`submit_write`], refused as busy unless exactly `only_after` writes are finished and no other is
+/// under way: what is typed answers what the caller has seen.
+pub(crate) async fn submit_write_after(
+    entry: &ExecutionHandle,
+    caller: &Caller,
+    bytes: Vec<u8>,
+    purpose: WriteKind,
+    only_after: u64,
+) -> Result<WriteResult, Error> {
+    let by = caller.owner.principal.clone();
+    let (reply, result) = oneshot::channel();
+    let write = InputWrite {
+        by,
+        bytes,
+        close: false,
+        kind: purpose,
+        only_after: Some(only_after),
+        reply,
+    };
+    send_write(entry, write, result).await
+}
+
+async fn send_write(
+    entry: &ExecutionHandle,
+    write: InputWrite,
+    result: oneshot::Receiver<Result<WriteResult, ControlError>>,
+) -> Result<WriteResult, Error> {
     entry.send_command(DriverCommand::Write(write)).await?;
     // A driver that is done returns nothing more.
     Ok(result.await.unwrap_or(Err(ControlError::Ended))?)

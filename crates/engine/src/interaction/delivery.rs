@@ -35,6 +35,7 @@ pub(super) async fn write_answer(
         bytes,
         close: false,
         kind: WriteKind::PromptReply,
+        only_after: None,
         reply,
     };
     let sent = match entry.send_command(DriverCommand::Write(write)).await {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend::ControlError;
 use ostler_model::{ByteString, Caller, Command, ShellKind, ShellSession, StartOptions, TermSize};
 use ostler_terminal::shell::shell_launch;
 use tokio::time::Instant;
@@ -12,6 +13,7 @@ use super::run_slots::ShellRunSlots;
 use super::run_state::RunProgress;
 use super::runner::ShellRunner;
 use super::{ShellCommand, ShellRun, install, script};
+use crate::admission::arguments::ArgumentError;
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
@@ -104,14 +106,22 @@ pub(crate) async fn run(
             }
             PriorInput::NotSent(once) => {
                 let mut runner = ShellRunner::open(shell, prompt, None)?;
-                runner.wait_for_prompt(deadline).await?;
-                let from = runner.offset();
-                // Before it: a write of another in between counts as a later one.
-                let writes = entry.write_count() + 1;
-                let write = runner.type_script(caller, &script, lease, once);
-                let progress = write.await?;
-                guard.set_writes(writes);
-                (runner, progress, from)
+                loop {
+                    runner.wait_for_prompt(deadline).await?;
+                    let from = runner.offset();
+                    // Before it: a write of another in between counts as a later one.
+                    let writes = entry.write_count() + 1;
+                    match runner.type_script(caller, &script, lease, once).await {
+                        Ok(progress) => {
+                            guard.set_writes(writes);
+                            break (runner, progress, from);
+                        }
+                        Err(Error::ControlFailed(ControlError::Busy)) => {
+                            runner.observe_other_input(deadline).await?;
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
             }
         };
     let (run, mut runner, progress) = session.wait(progress, from, deadline).await?;
@@ -133,6 +143,13 @@ pub(crate) async fn wait(
     deadline: Instant,
 ) -> Result<ShellRun, Error> {
     let session = shell.entry.id;
+    if from > shell.entry.journal()?.end()? {
+        return Err(ArgumentError::Invalid {
+            what: format!("the offset {from}"),
+            problem: "it is after the end of the output",
+        }
+        .into());
+    }
     let guard = shell.run_slots.acquire(session, "what was begun before")?;
     let runner = ShellRunner::from_offset(shell, guard.prompt(), from)?;
     let (run, ..) = runner

@@ -21,7 +21,9 @@ use super::shell_scanner::ShellScanner;
 use super::{ShellContext, busy_reason, tty_processes};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
-use crate::execution::{ExecutionHandle, OutputWatchGuard, WriteKind, submit_write, write_input};
+use crate::execution::{
+    ExecutionHandle, OutputWatchGuard, WriteKind, submit_write_after, write_input,
+};
 use crate::info::Prompt;
 use crate::lease::{LeaseId, WriterLeases};
 use crate::wait;
@@ -51,6 +53,8 @@ pub(super) struct ShellRunner<'a> {
     leader: Option<String>,
     /// Whether keys were typed at the current prompt: its line may not be empty.
     has_typed_keys: bool,
+    /// The finished writes when the prompt was found.
+    writes_seen: u64,
     /// The offset at which the line editor submitted the typed text.
     accepted_at: Option<u64>,
     /// The current question, as found by the last inspection.
@@ -112,6 +116,7 @@ impl<'a> ShellRunner<'a> {
             scanner,
             leader: None,
             has_typed_keys: false,
+            writes_seen: 0,
             accepted_at: None,
             question: None,
             shell_read_at: None,
@@ -123,6 +128,7 @@ impl<'a> ShellRunner<'a> {
     pub(super) async fn wait_for_prompt(&mut self, deadline: Instant) -> Result<(), Error> {
         let limit = Instant::now() + Duration::from_millis(PROMPT_WAIT_MS);
         let mut schedule = InspectionSchedule::new(deadline.min(limit));
+        self.writes_seen = self.entry.finished_writes();
         loop {
             match self.scanner.state() {
                 ShellState::Prompt { .. } if self.scanner.is_prompt_shown() => break,
@@ -152,6 +158,17 @@ impl<'a> ShellRunner<'a> {
             self.wait_for_keys().await?;
         }
         self.has_typed_keys = self.has_keys_at_prompt();
+        Ok(())
+    }
+
+    /// After other input came between the prompt and the script: reads what it does.
+    pub(super) async fn observe_other_input(&mut self, deadline: Instant) -> Result<(), Error> {
+        match self.next_event(&InspectionSchedule::new(deadline)).await? {
+            RunnerEvent::Page(page) => self.scanner.feed(&page, |_| {}),
+            RunnerEvent::Inspect => {}
+            RunnerEvent::TimedOut => return Err(self.busy_error().await),
+            RunnerEvent::Ended => return Err(ControlError::Ended.into()),
+        }
         Ok(())
     }
 
@@ -188,6 +205,9 @@ impl<'a> ShellRunner<'a> {
     }
 
     /// Types a script at the prompt; returns the state to wait with.
+    ///
+    /// # Errors
+    /// [`ControlError::Busy`] where other input came between: nothing was typed.
     pub(super) async fn type_script(
         &mut self,
         caller: &Caller,
@@ -224,7 +244,8 @@ impl<'a> ShellRunner<'a> {
                 len,
             })
         });
-        let write = submit_write(&self.entry, caller, typed.bytes, false, purpose);
+        let seen = self.writes_seen;
+        let write = submit_write_after(&self.entry, caller, typed.bytes, purpose, seen);
         let written = write.await?.accepted;
         if written < len {
             return Err(self.busy_error_with(format!("it took {written} of {len} bytes typed")));
@@ -246,10 +267,9 @@ impl<'a> ShellRunner<'a> {
             return Ok(());
         }
         let from = self.offset();
-        let first_keys = script::end_paste_keys(self.shell.kind).to_vec();
+        let mut keys = script::end_paste_keys(self.shell.kind);
         let mut schedule =
             InspectionSchedule::new(Instant::now() + Duration::from_millis(DISCARD_WAIT_MS));
-        write_input(&self.entry, caller, first_keys, false).await?;
         while !self.scanner.is_prompt_shown_after(from) {
             match self.next_event(&schedule).await? {
                 RunnerEvent::Page(page) => {
@@ -257,8 +277,13 @@ impl<'a> ShellRunner<'a> {
                     schedule.reset();
                 }
                 RunnerEvent::Inspect => {
-                    // Fish ignores the key while it redraws.
-                    write_input(&self.entry, caller, vec![INTERRUPT], false).await?;
+                    // Once it waits for more, it has read all that was written: an interrupt drops only
+                    // what is in the terminal's first buffer, and a second one would interrupt what is
+                    // typed next. Fish ignores the key while it redraws.
+                    if self.inspect(false).await? == ShellInspection::AtPrompt {
+                        write_input(&self.entry, caller, keys.to_vec(), false).await?;
+                        keys = &[INTERRUPT];
+                    }
                     schedule.back_off();
                 }
                 RunnerEvent::Ended => return Err(ControlError::Ended.into()),
@@ -269,6 +294,7 @@ impl<'a> ShellRunner<'a> {
             }
         }
         self.entry.end_input();
+        self.writes_seen = self.entry.finished_writes();
         Ok(())
     }
 
