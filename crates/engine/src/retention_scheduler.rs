@@ -174,7 +174,11 @@ impl RetentionScheduler {
                 .iter_mut()
                 .filter_map(|it| protect_recent(it, now))
                 .min();
-            expired.extend(plan(&holdings, policy).into_iter().filter(is_due));
+            // What cannot be removed now takes space all the same: others have to go.
+            for holding in holdings.iter_mut().filter(|it| !is_due(&it.id)) {
+                holding.ended_at = None;
+            }
+            expired.extend(plan(&holdings, policy));
             next = next.into_iter().chain(protected_until).min();
         }
         let wait = next.and_then(|due| Duration::try_from(due.duration_since(now)).ok());

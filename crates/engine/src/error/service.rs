@@ -86,7 +86,7 @@ pub enum ServiceError {
     NoManifest {
         /// The directory where the search began.
         from: String,
-        /// What has the name of the file and is none: `/work/ostler.toml is a directory, not …`.
+        /// What has the name of the file and is none: `/project/ostler.toml is a directory, not …`.
         wrong_type: Option<String>,
         /// The requested name.
         name: Option<String>,

@@ -32,17 +32,7 @@ pub(crate) async fn submit_write(
     close: bool,
     purpose: WriteKind,
 ) -> Result<WriteResult, Error> {
-    let by = caller.owner.principal.clone();
-    let (reply, result) = oneshot::channel();
-    let write = InputWrite {
-        by,
-        bytes,
-        close,
-        kind: purpose,
-        only_after: None,
-        reply,
-    };
-    send_write(entry, write, result).await
+    send_write(entry, caller, bytes, close, purpose, None).await
 }
 
 /// As [`submit_write`], refused as busy unless exactly `only_after` writes are finished and no other is
@@ -54,24 +44,26 @@ pub(crate) async fn submit_write_after(
     purpose: WriteKind,
     only_after: u64,
 ) -> Result<WriteResult, Error> {
-    let by = caller.owner.principal.clone();
-    let (reply, result) = oneshot::channel();
-    let write = InputWrite {
-        by,
-        bytes,
-        close: false,
-        kind: purpose,
-        only_after: Some(only_after),
-        reply,
-    };
-    send_write(entry, write, result).await
+    send_write(entry, caller, bytes, false, purpose, Some(only_after)).await
 }
 
 async fn send_write(
     entry: &ExecutionHandle,
-    write: InputWrite,
-    result: oneshot::Receiver<Result<WriteResult, ControlError>>,
+    caller: &Caller,
+    bytes: Vec<u8>,
+    close: bool,
+    kind: WriteKind,
+    only_after: Option<u64>,
 ) -> Result<WriteResult, Error> {
+    let (reply, result) = oneshot::channel();
+    let write = InputWrite {
+        by: caller.owner.principal.clone(),
+        bytes,
+        close,
+        kind,
+        only_after,
+        reply,
+    };
     entry.send_command(DriverCommand::Write(write)).await?;
     // A driver that is done returns nothing more.
     Ok(result.await.unwrap_or(Err(ControlError::Ended))?)

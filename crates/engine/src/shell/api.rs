@@ -111,7 +111,8 @@ pub(crate) async fn run(
                     let from = runner.offset();
                     // Before it: a write of another in between counts as a later one.
                     let writes = entry.write_count() + 1;
-                    match runner.type_script(caller, &script, lease, once).await {
+                    let typed = runner.type_script(caller, &script, lease, once, deadline);
+                    match typed.await {
                         Ok(progress) => {
                             guard.set_writes(writes);
                             break (runner, progress, from);

@@ -214,6 +214,7 @@ impl<'a> ShellRunner<'a> {
         script: &str,
         lease: Option<&LeaseId>,
         once: Option<InputId>,
+        deadline: Instant,
     ) -> Result<RunProgress, Error> {
         self.leader = self
             .snapshot()
@@ -221,7 +222,7 @@ impl<'a> ShellRunner<'a> {
             .as_ref()
             .and_then(tty_processes::leader_name);
         self.leases.check(self.entry.id, lease)?;
-        self.discard_unfinished_input(caller).await?;
+        self.discard_unfinished_input(caller, deadline).await?;
         if script.contains(['\n', '\t']) {
             self.wait_for_paste_mode().await?;
         }
@@ -262,14 +263,21 @@ impl<'a> ShellRunner<'a> {
 
     /// Discards the beginning of an input whose rest was not written, and waits for the prompt after
     /// it: the keys that clear a line would be part of an unfinished paste.
-    async fn discard_unfinished_input(&mut self, caller: &Caller) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`ControlError::Busy`] while another writes, whose input is not to be interrupted.
+    async fn discard_unfinished_input(
+        &mut self,
+        caller: &Caller,
+        deadline: Instant,
+    ) -> Result<(), Error> {
         if !self.entry.has_unfinished_input() {
             return Ok(());
         }
         let from = self.offset();
         let mut keys = script::end_paste_keys(self.shell.kind);
-        let mut schedule =
-            InspectionSchedule::new(Instant::now() + Duration::from_millis(DISCARD_WAIT_MS));
+        let limit = Instant::now() + Duration::from_millis(DISCARD_WAIT_MS);
+        let mut schedule = InspectionSchedule::new(deadline.min(limit));
         while !self.scanner.is_prompt_shown_after(from) {
             match self.next_event(&schedule).await? {
                 RunnerEvent::Page(page) => {
@@ -281,7 +289,7 @@ impl<'a> ShellRunner<'a> {
                     // what is in the terminal's first buffer, and a second one would interrupt what is
                     // typed next. Fish ignores the key while it redraws.
                     if self.inspect(false).await? == ShellInspection::AtPrompt {
-                        write_input(&self.entry, caller, keys.to_vec(), false).await?;
+                        self.press_discard_keys(caller, keys).await?;
                         keys = &[INTERRUPT];
                     }
                     schedule.back_off();
@@ -294,7 +302,14 @@ impl<'a> ShellRunner<'a> {
             }
         }
         self.entry.end_input();
-        self.writes_seen = self.entry.finished_writes();
+        Ok(())
+    }
+
+    /// Writes keys where no other input came since the prompt was found.
+    async fn press_discard_keys(&mut self, caller: &Caller, keys: &[u8]) -> Result<(), Error> {
+        let (kind, seen) = (WriteKind::Input, self.writes_seen);
+        submit_write_after(&self.entry, caller, keys.to_vec(), kind, seen).await?;
+        self.writes_seen += 1;
         Ok(())
     }
 
