@@ -455,3 +455,45 @@ async def test_input_of_another_at_the_same_time_is_not_taken_for_the_script(ins
         # It is typed at the prompt after the other line, or refused while that runs.
         if not reply.is_error:
             assert "\nMINE" in reply.text and "exit 4" in reply.text, reply
+
+
+@pytest.mark.limit(120)
+@pytest.mark.parametrize("prints", ["once", "always"])
+async def test_a_job_that_prints_much_leaves_the_prompt_known(installation, kind, prints):
+    """Two MiB after the last mark, and with a job that never pauses."""
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell(kind)
+        chunk = "head -c 2500000 /dev/zero | tr '\\0' x"
+        rest = {"once": "true", "always": "while sleep 0.02; do echo tick; done"}[prints]
+        await finished(shell, f"sh -c \"sleep 1; {chunk}; touch printed; {rest}\" &")
+        await asyncio.to_thread(until, (installation.work / "printed").exists, 30)
+        result = await finished(shell, "sh -c 'echo MINE; exit 4'", wait_ms=20_000)
+        assert "MINE" in result.output and result.exit_code == 4, result
+        await shell.close()
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["same-daemon", "next-daemon"])
+async def test_cleared_output_leaves_the_prompt_known(installation, kind, restarted):
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell(kind)
+        await finished(shell, "cd /tmp")
+        installation.cli("clear", shell.id)
+        if restarted:
+            installation.kill_daemon()
+        result = await finished(shell, "sh -c 'echo MINE; exit 4'")
+        assert (result.output, result.exit_code, result.cwd) == ("MINE", 4, "/tmp"), result
+
+
+async def test_an_end_that_was_cleared_is_known(installation, kind):
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell(kind)
+        begun = await shell.run("sleep 1; cd /tmp; sh -c 'exit 4'", wait_ms=300)
+        assert begun.end == "running", begun
+        read, offset = None, begun.reply.value("next_offset")
+        while read is None or read.value("shell")["state"] != "prompt":
+            read = await shell.must("pty_read", view="screen", until="output", offset=offset, wait_ms=1_000)
+            offset = read.value("next_offset")
+        installation.cli("clear", shell.id)
+        result = ShellRunResult(await shell.call("pty_run", offset=begun.reply.value("offset")))
+        assert (result.end, result.exit_code, result.cwd) == ("finished", 4, "/tmp"), result
+        assert (await finished(shell, "echo MINE")).output == "MINE"

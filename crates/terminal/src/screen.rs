@@ -164,6 +164,18 @@ impl Screen {
         self.scanner.modes()
     }
 
+    /// The scanner of its output, after the last byte consumed.
+    #[must_use]
+    pub fn scanner(&self) -> &Scanner {
+        &self.scanner
+    }
+
+    /// Whether no output before [`Screen::offset`] was skipped.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.exact
+    }
+
     /// The state of its shell; [`ShellState::Unknown`] without integration.
     #[must_use]
     pub fn shell(&self) -> &ShellState {

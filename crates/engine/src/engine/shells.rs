@@ -83,6 +83,7 @@ impl Engine {
             core: &self.inner,
             leases: &self.leases,
             run_slots: &self.shell_run_slots,
+            screens: &self.screens,
             entry,
             session,
         }

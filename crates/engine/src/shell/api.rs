@@ -21,6 +21,7 @@ use crate::lease::WriterLeases;
 use crate::random_hex::random_hex;
 use crate::request::{ClientKind, StartRequest};
 use crate::settings::Settings;
+use crate::terminal::ScreenCache;
 use crate::wait;
 
 /// Longer waits count as unlimited, in seconds: a year.
@@ -32,6 +33,7 @@ pub(crate) struct ShellContext<'a> {
     pub(crate) core: &'a EngineInner,
     pub(crate) leases: &'a WriterLeases,
     pub(crate) run_slots: &'a Arc<ShellRunSlots>,
+    pub(crate) screens: &'a ScreenCache,
     pub(crate) entry: &'a Arc<ExecutionHandle>,
     pub(crate) session: &'a ShellSession,
 }
@@ -100,12 +102,12 @@ pub(crate) async fn run(
     let (session, progress, from) =
         match idempotency::check_prior(entry, caller, command.idempotency).await? {
             PriorInput::Sent(at) => {
-                let runner = ShellRunner::open(shell, prompt, Some(at))?;
+                let runner = ShellRunner::from_state_at(shell, prompt, at)?;
                 let progress = runner.progress_of_typed(&script);
                 (runner, progress, at)
             }
             PriorInput::NotSent(once) => {
-                let mut runner = ShellRunner::open(shell, prompt, None)?;
+                let mut runner = ShellRunner::open(shell, prompt).await?;
                 loop {
                     runner.wait_for_prompt(deadline).await?;
                     let from = runner.offset();
@@ -152,7 +154,7 @@ pub(crate) async fn wait(
         .into());
     }
     let guard = shell.run_slots.acquire(session, "what was begun before")?;
-    let runner = ShellRunner::from_offset(shell, guard.prompt(), from)?;
+    let runner = ShellRunner::from_offset(shell, guard.prompt(), from).await?;
     let (run, ..) = runner
         .wait(RunProgress::resume(from), from, deadline)
         .await?;

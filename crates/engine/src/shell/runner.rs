@@ -66,24 +66,42 @@ pub(super) struct ShellRunner<'a> {
 }
 
 impl<'a> ShellRunner<'a> {
-    /// Observes a shell from its current state, or from its state at `starting_at`.
-    pub(super) fn open(
-        shell: ShellContext<'a>,
-        prompt: KnownPrompt,
-        at: Option<u64>,
-    ) -> Result<Self, Error> {
-        let journal = shell.entry.journal()?;
-        let end = at.map_or_else(|| journal.end(), Ok)?;
-        let scanner = ShellScanner::from_tail(&journal, &shell.session.nonce, end)?;
+    /// Observes a shell from its current state.
+    pub(super) async fn open(shell: ShellContext<'a>, prompt: KnownPrompt) -> Result<Self, Error> {
+        let end = shell.entry.journal()?.end()?;
+        let runner = Self::from_state_at(shell, prompt, end)?;
+        if runner.scanner.is_too_short() {
+            return Self::from_screen(shell, prompt).await;
+        }
+        Ok(runner)
+    }
+
+    async fn from_screen(shell: ShellContext<'a>, prompt: KnownPrompt) -> Result<Self, Error> {
+        let scanner = ShellScanner::from_screen;
+        let scanner = shell.screens.with_screen(shell.entry, scanner).await?;
         Self::with_scanner(shell, prompt, scanner)
     }
 
-    /// Observes a shell from an earlier offset.
-    pub(super) fn from_offset(
+    /// Observes a shell from its state at an offset.
+    pub(super) fn from_state_at(
+        shell: ShellContext<'a>,
+        prompt: KnownPrompt,
+        end: u64,
+    ) -> Result<Self, Error> {
+        let scanner = ShellScanner::from_tail(&shell.entry.journal()?, &shell.session.nonce, end)?;
+        Self::with_scanner(shell, prompt, scanner)
+    }
+
+    /// Observes a shell from an earlier offset, or from its current state where the output after
+    /// that offset is gone.
+    pub(super) async fn from_offset(
         shell: ShellContext<'a>,
         prompt: KnownPrompt,
         from: u64,
     ) -> Result<Self, Error> {
+        if from < shell.entry.journal()?.start()? {
+            return Self::from_screen(shell, prompt).await;
+        }
         let scanner = ShellScanner::starting_at(from, &shell.session.nonce);
         Self::with_scanner(shell, prompt, scanner)
     }
@@ -342,8 +360,15 @@ impl<'a> ShellRunner<'a> {
         deadline: Instant,
     ) -> Result<(ShellRun, Self, RunProgress), Error> {
         let mut schedule = InspectionSchedule::new(deadline);
+        let mut known = None;
+        for mark in self.scanner.missed_marks(from) {
+            known = known.or(progress.handle(mark));
+        }
         let outcome = loop {
-            let result = match self.next_event(&schedule).await? {
+            if let Some(outcome) = known {
+                break outcome;
+            }
+            known = match self.next_event(&schedule).await? {
                 RunnerEvent::Page(page) => {
                     schedule.reset();
                     self.feed_page(&page, &mut progress)
@@ -357,9 +382,6 @@ impl<'a> ShellRunner<'a> {
                     progress.handle(RunInput::Inspected(inspection))
                 }
             };
-            if let Some(outcome) = result {
-                break outcome;
-            }
         };
         let run = self.finish(outcome, &progress, from)?;
         Ok((run, self, progress))

@@ -3,8 +3,9 @@
 use ostler_journal::query::{BytePage, Chunk};
 use ostler_journal::{ByteQuery, Journal};
 use ostler_model::Cursor;
-use ostler_terminal::{ControlEvent, LocatedEvent, Modes, Scanner, ShellState};
+use ostler_terminal::{ControlEvent, LocatedEvent, Modes, Scanner, Screen, ShellState};
 
+use super::run_state::RunInput;
 use crate::error::Error;
 
 /// How much of the end of the output is searched for the last markers, in bytes: first the smaller
@@ -16,6 +17,8 @@ const TAILS_BYTES: [u64; 2] = [64 * 1024, 1024 * 1024];
 pub(super) struct ShellScanner {
     scanner: Scanner,
     state: ShellState,
+    /// Whether nothing before it was skipped.
+    is_from_start: bool,
     /// The offset at which the current prompt ends.
     prompt_end: Option<u64>,
     /// The end of a command, and one that was reported by the shell's hook.
@@ -31,6 +34,7 @@ impl ShellScanner {
         Self {
             scanner: Scanner::new(offset, Some(nonce)),
             state: ShellState::Unknown,
+            is_from_start: offset == 0,
             prompt_end: None,
             end: None,
             reported_end: None,
@@ -51,6 +55,31 @@ impl ShellScanner {
             }
         }
         Ok(scan)
+    }
+
+    /// The state on a screen, which is that of all its output, also where that is long or was
+    /// dropped.
+    pub(super) fn from_screen(screen: &Screen) -> Self {
+        let state = screen.shell().clone();
+        // The marks of one prompt come together, long before what made this screen necessary. Where
+        // output was skipped, the state may be an earlier one.
+        let prompt_end = match &state {
+            ShellState::Prompt { since, .. } if screen.is_exact() => Some(*since),
+            ShellState::Unknown
+            | ShellState::Ended { .. }
+            | ShellState::Prompt { .. }
+            | ShellState::Incomplete { .. }
+            | ShellState::Running { .. } => None,
+        };
+        Self {
+            scanner: screen.scanner().clone(),
+            state,
+            is_from_start: screen.is_exact(),
+            prompt_end,
+            end: None,
+            reported_end: None,
+            free_since: None,
+        }
     }
 
     fn read(&mut self, journal: &Journal, end: u64) -> Result<(), Error> {
@@ -122,6 +151,28 @@ impl ShellScanner {
             | ControlEvent::Title(_)
             | ControlEvent::Modes(_) => {}
         }
+    }
+
+    /// The marks of the end of a command whose output begins at `from`, where they were in output
+    /// before what was scanned.
+    pub(super) fn missed_marks(&self, from: u64) -> impl Iterator<Item = RunInput> {
+        let (end, has_prompt) = match &self.state {
+            ShellState::Prompt { since, status, .. } => (Some((*since, *status)), true),
+            ShellState::Ended { since, status, .. } => (Some((*since, *status)), false),
+            ShellState::Unknown | ShellState::Incomplete { .. } | ShellState::Running { .. } => {
+                (None, false)
+            }
+        };
+        let end = end.filter(|(since, _)| *since >= from);
+        let prompt = (end.is_some() && has_prompt).then_some(RunInput::PromptShown);
+        let directory = end.map(|_| RunInput::DirectoryReported);
+        let end = end.map(|(from, status)| RunInput::CommandEnded { from, status });
+        [end, directory, prompt].into_iter().flatten()
+    }
+
+    /// Whether the shell's marks are in output before what was scanned.
+    pub(super) fn is_too_short(&self) -> bool {
+        self.state == ShellState::Unknown && !self.is_from_start
     }
 
     pub(super) const fn state(&self) -> &ShellState {

@@ -226,7 +226,7 @@ impl ScreenCache {
         }
         let mut guard = self.catch_up(entry, guard, target).await?;
         let inspected = guard.as_ref().map(|cached| inspect(&cached.screen));
-        let is_whole = guard.as_ref().is_some_and(|it| it.screen.snapshot().exact);
+        let is_whole = guard.as_ref().is_some_and(|it| it.screen.is_exact());
         let stays = was_live || (has_room && is_whole);
         if !stays {
             *guard = None;

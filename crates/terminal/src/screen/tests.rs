@@ -306,11 +306,11 @@ fn a_checkpoint_that_cannot_be_one_is_refused() {
 fn dropped_bytes_make_a_screen_inexact() {
     let mut screen = screen(20, 2, b"abc\x1b[3");
     screen.skip_to(7);
-    assert_eq!((screen.offset(), screen.snapshot().exact), (7, false));
+    assert_eq!((screen.offset(), screen.is_exact()), (7, false));
     screen.feed(b"mx");
     assert_eq!(screen.snapshot().rows[0], "abcmx");
     let restored = Screen::restore(&screen.checkpoint(), None).unwrap();
-    assert!(!restored.snapshot().exact);
+    assert!(!restored.is_exact());
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn nothing_dropped_leaves_it_exact() {
     screen.skip_to(screen.offset());
     screen.feed(b"1mx");
     assert_eq!(screen.snapshot().rows[0], "abcx");
-    assert!(screen.snapshot().exact);
+    assert!(screen.is_exact());
 }
 
 /// As in tmux 3.3a, compared by hand.
