@@ -97,6 +97,17 @@ def test_a_terminal_without_input_reports_no_error(installation):
         assert done.stderr == b"", done
 
 
+@pytest.mark.parametrize("reads", [
+    "stty -echo; wc -c", "stty -echo; cat | wc -c", "stty -echo; bash -c 'IFS= read -r line; echo $((${#line} + 1))'",
+])
+def test_a_terminal_takes_a_line_longer_than_its_buffer(installation, reads):
+    script = installation.work / "line"
+    script.write_bytes(b"x" * 50_000 + b"\n")
+    with open(script, "rb") as line:
+        done = installation.cli("run", "-t", "--", "sh", "-c", reads, stdin=line)
+    assert done.stdout.split() == [b"50001"], done
+
+
 def test_input_can_be_left_to_others(installation):
     (installation.work / "list").write_text("a\nb\nc\n")
     installation.give(installation.work / "list")

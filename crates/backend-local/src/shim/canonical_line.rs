@@ -1,8 +1,9 @@
 //! How much of an input fits into a terminal's unfinished line.
 //!
 //! In canonical mode (`ICANON`, termios(3)) the kernel keeps an unfinished line in a buffer of
-//! 4,096 bytes and silently drops what exceeds it: no more may be written there. A terminal in raw
-//! mode blocks the writer instead, and so do complete lines that were not read.
+//! 4,096 bytes and silently drops what exceeds it: no more may be written there. Where more follows,
+//! the end-of-file character (`VEOF`) hands the line to the program as far as it goes. A terminal in
+//! raw mode blocks the writer instead, and so do complete lines that were not read.
 
 use rustix::termios::{InputModes, LocalModes, SpecialCodeIndex, Termios};
 
@@ -16,6 +17,15 @@ pub(crate) struct CanonicalLine {
     bytes: usize,
     /// The next character is literal (`VLNEXT`).
     literal_next: bool,
+}
+
+/// What can be written at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LinePart {
+    /// How many bytes of the input.
+    pub(crate) len: usize,
+    /// The character to write after them, which makes room for the rest.
+    pub(crate) submit: Option<u8>,
 }
 
 /// What one byte does to an unfinished line.
@@ -36,7 +46,7 @@ enum ByteEffect {
 impl CanonicalLine {
     /// How many of `bytes` may be written now; all of them in raw mode. A byte that ends the line
     /// may always be written.
-    pub(crate) fn capacity(self, modes: &Termios, bytes: &[u8]) -> usize {
+    fn capacity(self, modes: &Termios, bytes: &[u8]) -> usize {
         if !is_canonical(modes) {
             return bytes.len();
         }
@@ -45,6 +55,23 @@ impl CanonicalLine {
             .iter()
             .position(|&byte| !line.push(modes, byte))
             .unwrap_or(bytes.len())
+    }
+
+    /// What of `bytes` to write next. Nothing can be written to a full line that cannot be submitted:
+    /// the terminal has no such character, or would take it literally.
+    pub(crate) fn next_part(self, modes: &Termios, bytes: &[u8]) -> LinePart {
+        let len = self.capacity(modes, bytes);
+        let mut line = self;
+        line.record_written(modes, &bytes[..len]);
+        let code = modes.special_codes[SpecialCodeIndex::VEOF];
+        let is_submitted = len < bytes.len()
+            && line.is_unfinished()
+            && !line.literal_next
+            && byte_effect(modes, code) == ByteEffect::Ends;
+        LinePart {
+            len,
+            submit: is_submitted.then_some(code),
+        }
     }
 
     /// Records that these bytes were written.
@@ -186,6 +213,29 @@ mod tests {
             1,
             "a quoted newline is text"
         );
+    }
+
+    #[test]
+    fn a_longer_line_is_submitted_in_parts() {
+        let mut modes = fresh();
+        let mut line = CanonicalLine::default();
+        let part = |len, submit| LinePart { len, submit };
+        let long = vec![b'x'; LINE_BYTES + 1];
+        assert_eq!(line.next_part(&modes, b"short"), part(5, None));
+        assert_eq!(line.next_part(&modes, &long), part(LINE_BYTES, Some(4)));
+        line.record_written(&modes, &long[..LINE_BYTES]);
+        assert_eq!(line.next_part(&modes, b"x"), part(0, Some(4)));
+        assert_eq!(line.next_part(&modes, b"\n"), part(1, None));
+        // After a quoting character, it would be text.
+        let mut quoted = CanonicalLine::default();
+        let long = [vec![b'x'; LINE_BYTES], b"\x16a".to_vec()].concat();
+        assert_eq!(quoted.next_part(&modes, &long), part(LINE_BYTES + 1, None));
+        quoted.record_written(&modes, &long[..=LINE_BYTES]);
+        assert_eq!(quoted.next_part(&modes, b"a"), part(0, None));
+        modes.special_codes[SpecialCodeIndex::VEOF] = 0;
+        assert_eq!(line.next_part(&modes, b"x"), part(0, None));
+        modes.local_modes.remove(LocalModes::ICANON);
+        assert_eq!(line.next_part(&modes, b"x"), part(1, None));
     }
 
     #[test]

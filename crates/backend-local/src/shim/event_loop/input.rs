@@ -73,26 +73,47 @@ impl AttemptRunner<'_> {
         accepted
     }
 
-    /// Writes to the terminal. One that no process has open accepts nothing, and may be opened
-    /// again.
+    /// Writes to the terminal, a line that is longer than the kernel's buffer in parts. A terminal that
+    /// no process has open accepts nothing, and may be opened again.
     fn write_terminal(&mut self, bytes: &[u8]) -> usize {
-        let Some(terminal) = self.streams.terminal() else {
-            return 0;
-        };
-        let modes = tcgetattr(terminal).ok();
-        let capacity = modes.as_ref().map_or(bytes.len(), |modes| {
-            self.canonical_line.capacity(modes, bytes)
-        });
-        let (accepted, _gone) = write(terminal, &bytes[..capacity]);
-        if let Some(modes) = &modes {
-            self.canonical_line
-                .record_written(modes, &bytes[..accepted]);
-            // Input that the terminal does not echo is often a password: it is not recorded.
-            if modes.local_modes.contains(LocalModes::ECHO) {
-                self.record_input(&bytes[..accepted]);
+        let mut accepted = 0;
+        while accepted < bytes.len() {
+            let (len, is_full) = self.write_line_part(&bytes[accepted..]);
+            accepted += len;
+            if is_full {
+                break;
             }
         }
         accepted
+    }
+
+    /// Writes what fits into the unfinished line, and submits that where more follows; returns how
+    /// many bytes were accepted, and whether the terminal accepts no more now.
+    fn write_line_part(&mut self, bytes: &[u8]) -> (usize, bool) {
+        let Some(terminal) = self.streams.terminal() else {
+            return (0, true);
+        };
+        let Ok(modes) = tcgetattr(terminal) else {
+            let (accepted, _gone) = write(terminal, bytes);
+            return (accepted, true);
+        };
+        let part = self.canonical_line.next_part(&modes, bytes);
+        let submitted = part
+            .submit
+            .map(|code| [&bytes[..part.len], &[code]].concat());
+        let part_bytes = submitted.as_deref().unwrap_or(&bytes[..part.len]);
+        let (written, _gone) = write(terminal, part_bytes);
+        self.canonical_line
+            .record_written(&modes, &part_bytes[..written]);
+        let accepted = written.min(part.len);
+        // Input that the terminal does not echo is often a password: it is not recorded.
+        if modes.local_modes.contains(LocalModes::ECHO) {
+            self.record_input(&bytes[..accepted]);
+        }
+        (
+            accepted,
+            written < part_bytes.len() || part_bytes.is_empty(),
+        )
     }
 
     /// Records what was written, where that is requested. Nobody is notified: it is no output.
