@@ -1,5 +1,7 @@
 """A person and an agent at one terminal: watch, take over, hand back, continue."""
 
+import os
+import signal
 import termios
 
 import pytest
@@ -139,6 +141,26 @@ async def test_the_window_is_followed_and_given_back(each_installation):
         await session.close()
 
 
+@pytest.mark.parametrize("resized", [True, False])
+async def test_the_first_window_is_given_back_after_a_take_over(installation, resized):
+    async with Terminals.connect(installation) as terminals:
+        session = await terminals.start("/usr/bin/python3", "-c", SIZES, cols=90, rows=30)
+        await session.shows("^ready$")
+        with TerminalUser(installation, "attach", session.id, cols=120, rows=40):
+            await session.shows("^40 120$")
+            first = holder(installation, session)
+            size = {"cols": 70, "rows": 20} if resized else {"cols": 120, "rows": 40}
+            with TerminalUser(installation, "attach", "--take-over", session.id, **size) as second:
+                if resized:
+                    await session.shows("^20 70$")
+                else:
+                    until(lambda: holder(installation, session) != first, what="the lease")
+                second.type(PREFIX + b"d")
+                assert second.wait_exit() == 0
+            await session.shows("^30 90$")
+        await session.close()
+
+
 async def test_an_agents_vim_is_seen_and_finished_by_a_person(each_installation):
     async with Terminals.connect(each_installation) as terminals:
         vim = await terminals.start(*VIM, "shared.txt")
@@ -168,6 +190,51 @@ async def test_the_daemon_dies_and_the_person_stays(each_installation):
         person.type("and after\x1b:wq\r")
         assert person.wait_exit() == 0
     assert (installation.work / "letter.txt").read_text() == "written before and after\n"
+
+
+@pytest.mark.parametrize("size", [100_000, 3_000_000])
+async def test_a_person_leaves_after_a_paste_that_nobody_reads(installation, size):
+    async with Terminals.connect(installation) as terminals:
+        session = await terminals.start("sh", "-c", "stty raw -echo; echo ready; exec sleep 300")
+        await session.shows("^ready$")
+        with TerminalUser(installation, "attach", session.id) as person:
+            until(lambda: holder(installation, session), what="the lease")
+            rest = memoryview(b"x" * size + PREFIX + b"d")
+            while rest:
+                rest = rest[os.write(person.fd, rest):]
+            assert person.wait_exit(15) == 0
+        until(lambda: not holder(installation, session), 10, "the hand-back")
+        await session.close()
+
+
+@pytest.mark.parametrize("end", ["killed", "shut-down"])
+async def test_an_agent_does_not_type_before_the_person_is_back(each_installation, end):
+    """The person's client is slow, or never comes back."""
+    installation = each_installation
+    async with Terminals.connect(installation) as terminals:
+        cat = await terminals.start("cat")
+        with TerminalUser(installation, "attach", cat.id) as person:
+            until(lambda: holder(installation, cat), what="the lease")
+            person.type("first\r")
+            await cat.shows(r"^first\nfirst$")
+            for is_back in [True, False]:
+                person.held.kill(signal.SIGSTOP)
+                if end == "killed":
+                    installation.kill_daemon()
+                else:
+                    installation.cli("shutdown")
+                refused = await cat.call("pty_write", text="not now", wait_ms=0)
+                assert refused.is_error and "before the daemon restarted" in refused.text, refused
+                if is_back:
+                    person.held.kill(signal.SIGCONT)
+                    until(lambda: holder_of_any_daemon(installation, cat), 20, "the person's return")
+                    person.type("second\r")
+                    await cat.shows(r"^second\nsecond$")
+        # It is free again after a while.
+        while (await cat.call("pty_write", text="later", keys=["enter"], wait_ms=200)).is_error:
+            pass
+        await cat.shows(r"^first\nfirst\nsecond\nsecond\nlater\nlater$")
+        await cat.close()
 
 
 async def test_an_attached_screen_is_the_screen(installation):

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use ostler_backend::RecoveryOutcome;
 use ostler_backend::spec_file::{self, SPEC_FILE, SpecFileError};
 use ostler_journal::{EVENTS_FILE, OutputWriter, read_events};
-use ostler_model::{Event, EventRecord, ExecutionId, Owner, Spec, State};
+use ostler_model::{Event, EventRecord, ExecutionId, Owner, Principal, Spec, State};
 
 use crate::admission::quota::QuotaKey;
 use crate::damaged::{self, DamagedExecution};
@@ -17,6 +17,7 @@ use crate::driver::{Driver, DriverInit};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::{ExecutionHandle, ExecutionIdentity, LiveState};
+use crate::lease::FormerLease;
 use crate::missing_ends;
 use crate::retention::{self, GONE_PREFIX, remove_directory};
 use crate::session_end::read_owner;
@@ -42,8 +43,9 @@ struct StoredExecution {
     is_rebuilt: bool,
 }
 
-/// Loads every execution of the state directory and adopts those that had not finished.
-pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
+/// Loads every execution of the state directory and adopts those that had not finished; returns the
+/// leases that were held in them.
+pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<Vec<FormerLease>, Error> {
     let dir = core.executions_dir();
     let scan = tokio::task::spawn_blocking(move || scan_executions(&dir)).await;
     let ExecutionScan {
@@ -59,8 +61,11 @@ pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
         })
     })?;
     let is_many = stored.len() >= MANY_EXECUTIONS;
-    futures_util::stream::iter(stored.into_iter().map(Ok))
-        .try_for_each_concurrent(RECOVERY_CONCURRENCY, |left| reattach(core, left))
+    let leases: Vec<FormerLease> = futures_util::stream::iter(stored)
+        .map(|left| reattach(core, left))
+        .buffer_unordered(RECOVERY_CONCURRENCY)
+        .try_filter_map(|lease| std::future::ready(Ok(lease)))
+        .try_collect()
         .await?;
     damaged::list_as_lost(core, damaged).await;
     for id in never_started {
@@ -85,7 +90,7 @@ pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
     } else {
         summarize();
     }
-    Ok(())
+    Ok(leases)
 }
 
 /// The content of the directory of executions.
@@ -187,7 +192,10 @@ fn load_stored(id: ExecutionId, dir: &Path) -> Result<StoredExecution, SpecFileE
     })
 }
 
-async fn reattach(core: &Arc<EngineInner>, stored: StoredExecution) -> Result<(), Error> {
+async fn reattach(
+    core: &Arc<EngineInner>,
+    stored: StoredExecution,
+) -> Result<Option<FormerLease>, Error> {
     let state = State::fold(&stored.records);
     let quota_key = QuotaKey::of(&stored.spec, &stored.owner);
     let identity = ExecutionIdentity {
@@ -207,7 +215,7 @@ async fn reattach(core: &Arc<EngineInner>, stored: StoredExecution) -> Result<()
         }
         core.registry.insert(Arc::clone(&entry), None);
         retention::retire(core, &entry);
-        return Ok(());
+        return Ok(None);
     }
     let inputs = stored.records.iter().rev();
     let input_at = inputs
@@ -233,25 +241,26 @@ async fn reattach(core: &Arc<EngineInner>, stored: StoredExecution) -> Result<()
     if let RecoveryOutcome::Unreachable(error) = found {
         return Err(error.into());
     }
-    let entry = Arc::clone(&init.execution);
-    let leased = is_leased(&stored.records);
+    let entry = &init.execution;
+    let lease = lease_principal(&stored.records).map(|principal| FormerLease {
+        entry: Arc::clone(entry),
+        principal,
+    });
     let mut driver = Driver::resume(Arc::clone(core), init, &stored.records);
     if stored.is_rebuilt {
         driver.push_rebuilt(stored.records);
     }
-    if leased {
-        // The holder ended with the engine that knew it.
-        entry.record_writer_change(None);
-    }
     if driver.on_recovered(found).await {
         core.tracker.spawn(driver.run_loop());
     }
-    Ok(())
+    Ok(lease)
 }
 
-/// Whether a lease was held at the last recorded event.
-fn is_leased(records: &[EventRecord]) -> bool {
-    let is_lease_change = |record: &&EventRecord| matches!(record.event, Event::LeaseTaken { .. });
-    let last = records.iter().rev().find(is_lease_change);
-    last.is_some_and(|it| matches!(it.event, Event::LeaseTaken { by: Some(_) }))
+/// The principal who held the lease at the last recorded event.
+fn lease_principal(records: &[EventRecord]) -> Option<Principal> {
+    let mut changes = records.iter().rev().filter_map(|it| match &it.event {
+        Event::LeaseTaken { by } => Some(by.clone()),
+        _ => None,
+    });
+    changes.next().flatten()
 }

@@ -57,7 +57,7 @@ impl AttachSession {
             let next = tokio::select! {
                 biased;
                 call = self.signals.next() => ConnectionEvent::Signal(call),
-                read = read(&mut self.stdin, &mut buffer), if self.state.has_hello => ConnectionEvent::Keyboard(read),
+                read = read(&mut self.stdin, &mut buffer), if self.state.has_hello && socket.has_room() => ConnectionEvent::Keyboard(read),
                 Some(fed) = self.input_tasks.join_next() => ConnectionEvent::InputFinished(fed.unwrap_or(Ok(()))),
                 () = wait_until(self.state.leave_at) => ConnectionEvent::IdleTimeout,
                 event = socket.next() => ConnectionEvent::Socket(event),

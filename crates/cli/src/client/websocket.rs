@@ -1,5 +1,8 @@
 //! The terminal of a session over a WebSocket.
 
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,12 +18,21 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 use super::http::{DaemonClient, RequestBody, connection_error, error_from_response};
 use crate::error::CommandError;
 
-/// Milliseconds to wait for the daemon's close frame.
+/// Milliseconds that closing may take, with what is still to be sent and the daemon's close frame.
 const CLOSE_MS: u64 = 1_000;
+/// The most bytes of keys that wait to be sent.
+const QUEUED_BYTES: usize = 4 * 1024 * 1024;
 
-/// A connection to the terminal of a session.
+/// A connection to the terminal of a session. What is sent waits in a queue while the daemon does not
+/// read on: a program that does not read its input never delays its user.
 #[derive(Debug)]
-pub(crate) struct TerminalSocket(WebSocketStream<UnixStream>);
+pub(crate) struct TerminalSocket {
+    socket: WebSocketStream<UnixStream>,
+    queue: VecDeque<Message>,
+    queued_bytes: usize,
+    /// Whether nothing can be sent any more.
+    is_closed: bool,
+}
 
 #[derive(Debug)]
 pub(crate) enum SocketEvent {
@@ -39,7 +51,13 @@ impl DaemonClient {
         &self,
         path: &str,
     ) -> Result<TerminalSocket, CommandError> {
-        self.connect_websocket(path).await.map(TerminalSocket)
+        let socket = self.connect_websocket(path).await?;
+        Ok(TerminalSocket {
+            socket,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            is_closed: false,
+        })
     }
 
     /// Connects to the WebSocket at `path`.
@@ -73,13 +91,18 @@ impl DaemonClient {
 }
 
 impl TerminalSocket {
-    /// Receives the next message. Cancel safe.
+    /// Receives the next message, and sends what waits. Cancel safe.
     ///
     /// # Errors
     /// When the connection is closed.
     pub(crate) async fn next(&mut self) -> Result<SocketEvent, CommandError> {
         loop {
-            let message = match self.0.next().await {
+            let message = poll_fn(|context| {
+                // The end of the connection is that of its messages.
+                let _sent = self.poll_send(context);
+                self.socket.poll_next_unpin(context)
+            });
+            let message = match message.await {
                 Some(Ok(message)) => message,
                 Some(Err(error)) => return Err(connection_error(&error)),
                 None => return Err(disconnected()),
@@ -97,8 +120,13 @@ impl TerminalSocket {
         }
     }
 
-    /// Sends keys; false when the connection is closed. Messages before its end are still to be
-    /// received, so that is not an error yet.
+    /// Whether more keys may be sent now.
+    pub(crate) const fn has_room(&self) -> bool {
+        self.queued_bytes < QUEUED_BYTES
+    }
+
+    /// Sends keys, at once or while messages are received; false when the connection is closed.
+    /// Messages before its end are still to be received, so that is not an error yet.
     pub(crate) async fn send_keys(&mut self, keys: Vec<u8>) -> bool {
         self.send(Message::Binary(keys.into())).await
     }
@@ -112,14 +140,37 @@ impl TerminalSocket {
     }
 
     async fn send(&mut self, message: Message) -> bool {
-        self.0.send(message).await.is_ok()
+        self.queued_bytes += message.len();
+        self.queue.push_back(message);
+        poll_fn(|context| {
+            let _sent = self.poll_send(context);
+            Poll::Ready(())
+        })
+        .await;
+        !self.is_closed
+    }
+
+    /// Sends what waits, until the daemon does not read on; ready when all is sent.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while !self.is_closed && !self.queue.is_empty() {
+            let is_ready = ready!(self.socket.poll_ready_unpin(context)).is_ok();
+            let message = self.queue.pop_front().filter(|_| is_ready);
+            self.queued_bytes -= message.as_ref().map_or(0, Message::len);
+            let sent = message.map(|message| self.socket.start_send_unpin(message));
+            self.is_closed = !matches!(sent, Some(Ok(())));
+        }
+        if !self.is_closed {
+            self.is_closed = ready!(self.socket.poll_flush_unpin(context)).is_err();
+        }
+        Poll::Ready(())
     }
 
     /// Closes the connection, and waits until the daemon has released what this client held.
     pub(crate) async fn close(mut self) {
         let closing = async {
-            if self.0.close(None).await.is_ok() {
-                while let Some(Ok(_)) = self.0.next().await {}
+            poll_fn(|context| self.poll_send(context)).await;
+            if self.socket.close(None).await.is_ok() {
+                while let Some(Ok(_)) = self.socket.next().await {}
             }
         };
         // The connection ends anyway.

@@ -14,7 +14,7 @@ use crate::engine_inner::{EngineHooks, EngineInner, ExclusiveState};
 use crate::error::Error;
 use crate::hooks::{ExecutionObserver, TerminalScreens};
 use crate::interaction::InteractionService;
-use crate::lease::WriterLeases;
+use crate::lease::{WriterLeases, reserve_leases};
 use crate::monitor::{UsageListener, UsageMonitor};
 use crate::prompt_watch::PromptWatcher;
 use crate::service::{ServiceManager, ServiceRegistry, reload};
@@ -95,7 +95,8 @@ impl Engine {
         alerts.record_in(&inner);
         prompts.connect(&inner);
         let alive = closing.drop_guard();
-        recover::recover(&inner).await?;
+        let former_leases = recover::recover(&inner).await?;
+        reserve_leases(&inner, &leases, former_leases);
         let launcher = Launcher::new(Arc::clone(&inner), Arc::clone(&interactions));
         let contexts = ContextManager::new(Arc::clone(&inner), launcher.clone(), contexts);
         inner.tracker.spawn(contexts.clone().run());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ostler_model::TermSize;
 use tokio::sync::watch;
 
 use super::table::{LeaseHolder, LeaseId, WriterLeases};
@@ -18,6 +19,8 @@ pub struct Lease {
     entry: Arc<ExecutionHandle>,
     id: LeaseId,
     takeover: watch::Receiver<Option<LeaseHolder>>,
+    /// Whether it is not released when dropped.
+    is_kept: bool,
 }
 
 impl Lease {
@@ -25,6 +28,24 @@ impl Lease {
     #[must_use]
     pub const fn id(&self) -> &LeaseId {
         &self.id
+    }
+
+    /// The terminal's size to restore when the lease is released: before the first change by this
+    /// holder, or by one that it took over from. None without a change.
+    #[must_use]
+    pub fn size_before(&self) -> Option<TermSize> {
+        self.leases.size_before(self.entry.id, &self.id)
+    }
+
+    /// Records the terminal's size before a change of it, where it is the first one.
+    pub fn record_size_before(&self, size: TermSize) {
+        let leases = &self.leases;
+        leases.record_size_before(self.entry.id, &self.id, size);
+    }
+
+    /// Keeps the lease until the engine ends: the next engine reserves it for its principal.
+    pub fn keep(mut self) {
+        self.is_kept = true;
     }
 
     /// Waits until another client takes it over; returns the new holder. Cancel safe.
@@ -41,6 +62,9 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
         let entry = &self.entry;
         let record = || entry.record_writer_change(None);
         self.leases.release(entry.id, &self.id, record);
@@ -66,5 +90,6 @@ pub(crate) fn acquire_lease(
         entry: Arc::clone(entry),
         id,
         takeover,
+        is_kept: false,
     })
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
-use futures_util::FutureExt as _;
 use futures_util::stream::SplitStream;
+use futures_util::{FutureExt as _, StreamExt as _};
 use ostler_api::{TerminalClientMessage, TerminalServerMessage};
 use ostler_engine::{Lease, TerminalInput};
 use ostler_model::{ErrorCode, TermSize};
@@ -27,9 +27,11 @@ pub(super) struct WsReceiver {
     sender: mpsc::Sender<SenderCommand>,
     pending: PendingLeaseRequests,
     lease: Option<Lease>,
-    /// The size before this connection changed it, and the one it set.
-    resized: Option<(TermSize, TermSize)>,
+    /// The size that this connection set.
+    resized: Option<TermSize>,
     idle_timeout: Option<Duration>,
+    /// A message that was received behind keys that were dropped.
+    next_message: Option<Message>,
 }
 
 /// Why a client's command was not carried out, or the end of the connection.
@@ -60,6 +62,7 @@ impl WsReceiver {
             lease: None,
             resized: None,
             idle_timeout: idle_timeout(is_remote),
+            next_message: None,
         }
     }
 
@@ -76,7 +79,7 @@ impl WsReceiver {
                     }
                     continue;
                 }
-                message = next_message(&mut self.stream, self.idle_timeout) => message,
+                message = receive(&mut self.next_message, &mut self.stream, self.idle_timeout) => message,
             };
             let result = match message {
                 Ok(message) => self.handle(message).await,
@@ -98,11 +101,19 @@ impl WsReceiver {
         }
     }
 
+    /// Keeps the lease until the daemon ends.
+    pub(super) fn keep_lease(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            lease.keep();
+        }
+    }
+
     /// Releases the lease and restores the terminal's former size.
     pub(super) async fn release_lease(&mut self) {
         if let Some(lease) = self.lease.take() {
-            if let Some((before, applied)) = self.resized.take()
-                && self.session.size().is_ok_and(|now| now == applied)
+            let applied = self.resized.take();
+            if let Some(before) = lease.size_before()
+                && self.is_unchanged(applied)
             {
                 // It may have ended meanwhile.
                 drop(self.set_size(&lease, before).await);
@@ -186,10 +197,16 @@ impl WsReceiver {
         if now == size {
             return Ok(());
         }
+        // Before the change: another connection may take over meanwhile.
+        lease.record_size_before(now);
         self.set_size(lease, size).await?;
-        let before = self.resized.map_or(now, |(before, _)| before);
-        self.resized = Some((before, size));
+        self.resized = Some(size);
         Ok(())
+    }
+
+    /// Whether the terminal has the size that this connection set, where it did.
+    fn is_unchanged(&self, applied: Option<TermSize>) -> bool {
+        applied.is_none_or(|applied| self.session.size().is_ok_and(|now| now == applied))
     }
 
     async fn set_size(&self, lease: &Lease, size: TermSize) -> Result<(), HttpProblem> {
@@ -216,7 +233,8 @@ impl WsReceiver {
             let outcome = state.engine.send_input(caller, id, typing).await?;
             let written = usize::try_from(outcome.accepted).unwrap_or(usize::MAX);
             if written == 0 {
-                let unwritten = keys.len();
+                let dropped = self.discard_received_keys();
+                let (unwritten, total) = (keys.len() + dropped, total + dropped);
                 let message = format!(
                     "the program does not read: {unwritten} of {total} bytes were not taken"
                 );
@@ -225,6 +243,22 @@ impl WsReceiver {
             keys.drain(..written.min(keys.len()));
         }
         Ok(())
+    }
+
+    /// Drops the keys that were received meanwhile, mostly the rest of a paste, each part of which
+    /// would wait as long; returns how many bytes.
+    fn discard_received_keys(&mut self) -> usize {
+        let mut dropped = 0;
+        while let Some(Some(Ok(message))) = self.stream.next().now_or_never() {
+            match message {
+                Message::Binary(keys) => dropped += keys.len(),
+                other => {
+                    self.next_message = Some(other);
+                    break;
+                }
+            }
+        }
+        dropped
     }
 
     fn no_lease(&self) -> WsCommandError {
@@ -245,6 +279,18 @@ impl WsReceiver {
             .send(command)
             .await
             .map_err(|_| WsCloseReason::Disconnected)
+    }
+}
+
+/// Receives the next message: the one that was set aside, or one from the connection. Cancel safe.
+async fn receive(
+    set_aside: &mut Option<Message>,
+    stream: &mut SplitStream<WebSocket>,
+    idle_timeout: Option<Duration>,
+) -> Result<Message, WsCloseReason> {
+    match set_aside.take() {
+        Some(message) => Ok(message),
+        None => next_message(stream, idle_timeout).await,
     }
 }
 

@@ -135,7 +135,10 @@ async fn serve(client: WsClient, session: WsSession, initial_state: WsInitialSta
             reason = receiver.run() => reason,
             reason = sending => reason,
         };
-        if close_reason != WsCloseReason::ShuttingDown {
+        if close_reason == WsCloseReason::ShuttingDown {
+            // The client connects to the next daemon.
+            receiver.keep_lease();
+        } else {
             receiver.release_lease().await;
         }
         close_reason
