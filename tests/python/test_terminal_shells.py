@@ -497,3 +497,53 @@ async def test_an_end_that_was_cleared_is_known(installation, kind):
         result = ShellRunResult(await shell.call("pty_run", offset=begun.reply.value("offset")))
         assert (result.end, result.exit_code, result.cwd) == ("finished", 4, "/tmp"), result
         assert (await finished(shell, "echo MINE")).output == "MINE"
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+async def test_a_command_in_flight_is_typed_once_and_answered_by_the_next_daemon(installation, kind, attempts):
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell(kind)
+        await finished(shell, "true")
+        gate = installation.work / "gate"
+        script = f"echo x >> ran; while test ! -e {gate}; sleep 0.05; end; echo y; sh -c 'exit 4'"
+        if kind != "fish":
+            script = script.replace("; sleep", "; do sleep").replace("; end", "; done")
+        call = asyncio.create_task(shell.call("pty_run", script=script, wait_ms=40_000))
+        await asyncio.to_thread(until, (installation.work / "ran").exists, 20)
+        for _ in range(attempts):
+            installation.kill_daemon()
+            await asyncio.to_thread(installation.cli, "ps")
+        gate.touch()
+        result = ShellRunResult(await call)
+        assert (result.output, result.exit_code) == ("y", 4), result
+        assert (installation.work / "ran").read_text() == "x\n"
+
+
+async def test_a_command_that_ends_the_shell_is_not_typed_again(installation):
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell("bash")
+        await finished(shell, "true")
+        script = "touch ran; while test ! -e gate; do sleep 0.05; done; exit 3"
+        call = asyncio.create_task(shell.call("pty_run", script=script, wait_ms=40_000))
+        await asyncio.to_thread(until, (installation.work / "ran").exists, 20)
+        (installation.work / "gate").touch()
+        installation.kill_daemon()
+        reply = await call
+        # The next daemon finds the shell running or ended.
+        assert "shell has ended" in reply.text and "nothing was run" not in reply.text, reply
+
+
+@pytest.mark.parametrize("end", ["kill", "shutdown"])
+async def test_an_interrupted_write_names_where_to_look(installation, end):
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell("bash")
+        await finished(shell, "true")
+        typed = shell.call("pty_write", text="touch ran; sleep 300", keys=["enter"], until="exit", wait_ms=40_000)
+        call = asyncio.create_task(typed)
+        await asyncio.to_thread(until, (installation.work / "ran").exists, 20)
+        if end == "kill":
+            installation.kill_daemon()
+        else:
+            installation.cli("shutdown")
+        reply = await call
+        assert reply.is_error and f'look with pty_read {{"session":"{shell.id}"}}' in reply.text, reply

@@ -7,7 +7,7 @@ use ostler_engine::interaction::CancelReason;
 use ostler_engine::{
     EnsureResult, Error, InteractionOutcome, ServiceRequest, StartGuard, StartRequest, UpResult,
 };
-use ostler_model::{ErrorCode, ExecutionId};
+use ostler_model::ExecutionId;
 use tokio::time::Instant;
 
 use super::call_context::MAX_WAIT_MS;
@@ -145,11 +145,7 @@ fn next_execution(call: ToolCall<'_>) -> Result<Option<ExecutionId>, ApiError> {
         let planned = call.context.planned_start();
         return Ok(planned.and_then(PlannedStart::next_execution));
     };
-    let id = attempt.next_execution().map_err(|error| {
-        let message = format!("the connection's log cannot be written: {error}");
-        ApiError::new(ErrorCode::Internal, message)
-    })?;
-    Ok(Some(id))
+    Ok(Some(attempt.next_execution()?))
 }
 
 /// As [`Engine::service_up`](ostler_engine::Engine::service_up), with a person's approval where

@@ -20,7 +20,7 @@ use super::call_context::{CallContext, RequestScope};
 use super::client::ConnectedClient;
 use super::connection_log::RequestAttempt;
 use super::form::FormReply;
-use super::interrupted::{self, InterruptCause, InterruptedCall, RepeatEffect};
+use super::interrupted::{CallEffect, InterruptCause, InterruptedCall, RepeatEffect};
 use super::pending_deliveries::PendingDeliveries;
 use super::planned_start::PlannedStart;
 use super::reply::{ToolInterrupt, ToolReply};
@@ -107,7 +107,7 @@ pub(super) async fn handle_call(
     let arguments = request.arguments.unwrap_or_default();
     // Only a modern call can be answered with something other than its result.
     let retained_arguments = call_context.is_modern().then(|| arguments.clone());
-    let effect = interrupted::repeat_effect(tool, &arguments);
+    let effect = CallEffect::of(tool, &arguments);
     disclose_named(call_request, &caller, &arguments);
     let notifications = mcp_state.notifications();
     notifications.enter_session(&client.caller).await;
@@ -180,7 +180,7 @@ fn disclose_named(call_request: ToolCallRequest<'_>, caller: &Caller, arguments:
 /// The answer to a call that a shutdown interrupts. What it started goes on.
 fn shut_down_answer(
     call_request: ToolCallRequest<'_>,
-    effect: RepeatEffect,
+    effect: CallEffect,
     call_context: &CallContext<'_>,
 ) -> CallToolResult {
     let ToolCallRequest { state, client, .. } = call_request;
@@ -188,7 +188,7 @@ fn shut_down_answer(
     if let Some(id) = started {
         state.engine().disclose(&client.caller, &id.short());
     }
-    let call = InterruptedCall::new(client, effect, started.as_slice());
+    let call = InterruptedCall::new(client, Some(effect), started.as_slice());
     call.result(state.engine(), &client.caller, InterruptCause::Shutdown)
 }
 
@@ -202,19 +202,17 @@ fn ensure_dispatched_once(
     let Some(attempt) = call_request.context.extensions.get::<RequestAttempt>() else {
         return Ok(());
     };
-    if interrupted::repeat_effect(tool, arguments) == RepeatEffect::Idempotent {
+    let effect = CallEffect::of(tool, arguments);
+    if effect.repeat != RepeatEffect::Repeats {
         return Ok(());
     }
     if attempt.was_dispatched() {
         let ToolCallRequest { state, client, .. } = call_request;
-        let call = InterruptedCall::new(client, RepeatEffect::Repeats, &[]);
+        let call = InterruptedCall::new(client, Some(effect), &[]);
         let cause = InterruptCause::Restart;
         return Err(call.failure(state.engine(), &client.caller, cause));
     }
-    attempt.mark_dispatched().map_err(|error| {
-        let message = format!("the connection's log cannot be written: {error}");
-        ApiError::new(ErrorCode::Internal, message)
-    })
+    attempt.mark_dispatched()
 }
 
 /// The context of this request: a new call, or one repeated with a person's answer.

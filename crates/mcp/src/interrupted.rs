@@ -5,6 +5,7 @@ use ostler_engine::Engine;
 use ostler_model::{Caller, ErrorCode, ExecutionId};
 use rmcp::model::{CallToolResult, JsonObject};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::client::ConnectedClient;
 use super::options::Structured;
@@ -31,6 +32,10 @@ const REPEATABLE: &[(&str, &[&str])] = &[
     ),
     ("workspace", &["changes", "diff"]),
 ];
+/// Tools that type under an idempotency key.
+const TYPING_TOOLS: &[&str] = &["pty_run"];
+/// The tool that shows what a terminal session shows.
+const READ_TOOL: &str = "pty_read";
 /// Tools that show an execution's status, in the order in which they are recommended.
 const STATUS_TOOLS: &[&str] = &["process", "command_ps_detail", "list_processes", "pty_list"];
 
@@ -50,12 +55,40 @@ pub(super) enum InterruptCause {
 pub(super) enum RepeatEffect {
     /// The same as once.
     Idempotent,
+    /// The same as once where an earlier attempt at the same request typed it; a new call types it
+    /// again.
+    TypesOnce,
     /// It types, signals, stops or removes a second time.
     Repeats,
 }
 
+/// What is to be known of a call that may be interrupted.
+#[derive(Debug)]
+pub(super) struct CallEffect {
+    pub(super) repeat: RepeatEffect,
+    /// The terminal session that it names.
+    session: Option<String>,
+}
+
+impl CallEffect {
+    pub(super) fn of(tool: &ToolDefinition, arguments: &JsonObject) -> Self {
+        let session = arguments.get("session").and_then(|it| it.as_str());
+        Self {
+            repeat: repeat_effect(tool, arguments),
+            session: session.map(str::to_owned),
+        }
+    }
+}
+
 /// The effect of carrying out this call twice.
-pub(super) fn repeat_effect(tool: &ToolDefinition, arguments: &JsonObject) -> RepeatEffect {
+fn repeat_effect(tool: &ToolDefinition, arguments: &JsonObject) -> RepeatEffect {
+    if TYPING_TOOLS.contains(&tool.name) {
+        return if arguments.contains_key("script") {
+            RepeatEffect::TypesOnce
+        } else {
+            RepeatEffect::Idempotent
+        };
+    }
     if tool.hints.read_only || START_TOOLS.contains(&tool.name) {
         return RepeatEffect::Idempotent;
     }
@@ -72,23 +105,28 @@ pub(super) fn repeat_effect(tool: &ToolDefinition, arguments: &JsonObject) -> Re
 pub(super) struct InterruptedCall {
     /// Whether carrying it out again does no harm.
     is_repeatable: bool,
-    /// The tool of the client that shows an execution's status.
+    /// The tool of the client that shows an execution's status, or what the session shows.
     status_tool: Option<String>,
     /// What it has started, where it came that far.
     started: Vec<ExecutionId>,
 }
 
 impl InterruptedCall {
+    /// A call with this effect; `None` for one of an unknown tool, which has none.
     pub(super) fn new(
         client: &ConnectedClient,
-        effect: RepeatEffect,
+        effect: Option<CallEffect>,
         started: &[ExecutionId],
     ) -> Self {
+        let tools = &client.context.tools;
+        let session = effect.as_ref().and_then(|it| it.session.as_ref());
+        let read = session.filter(|_| tools.offers(READ_TOOL));
+        let read = read.map(|id| format!("{READ_TOOL} {}", json!({"session": id})));
         let mut status_tools = STATUS_TOOLS.iter();
-        let status_tool = status_tools.find(|name| client.context.tools.offers(name));
+        let status_tool = status_tools.find(|name| tools.offers(name));
         Self {
-            is_repeatable: effect == RepeatEffect::Idempotent,
-            status_tool: status_tool.map(|name| (*name).to_owned()),
+            is_repeatable: effect.is_none_or(|it| it.repeat == RepeatEffect::Idempotent),
+            status_tool: read.or_else(|| status_tool.map(|name| (*name).to_owned())),
             started: started.to_vec(),
         }
     }
@@ -162,7 +200,6 @@ mod tests {
     use crate::profile::{GROUPS, ToolSet};
     use crate::tools;
     use ostler_interface::error::object;
-    use serde_json::json;
 
     #[test]
     fn what_types_signals_or_removes_is_not_repeated() {
@@ -180,18 +217,23 @@ mod tests {
         for name in [
             "process_control",
             "pty_write",
-            "pty_run",
             "command_ps_clean",
             "kill_process",
         ] {
             assert_eq!(of(name, "write"), RepeatEffect::Repeats, "{name}");
         }
+        assert_eq!(of("pty_run", ""), RepeatEffect::Idempotent);
+        let run = all.iter().find(|tool| tool.name == "pty_run").unwrap();
+        let typing = repeat_effect(run, &object(json!({"script": "make"})));
+        assert_eq!(typing, RepeatEffect::TypesOnce);
         assert_eq!(of("service", "start"), RepeatEffect::Idempotent);
         assert_eq!(of("service", "stop"), RepeatEffect::Repeats);
         assert_eq!(of("workspace", "diff"), RepeatEffect::Idempotent);
         assert_eq!(of("workspace", "commit"), RepeatEffect::Repeats);
         for name in START_TOOLS
             .iter()
+            .chain(TYPING_TOOLS)
+            .chain([&READ_TOOL])
             .chain(REPEATABLE.iter().map(|(name, _)| name))
         {
             assert!(all.iter().any(|tool| tool.name == *name), "{name}");

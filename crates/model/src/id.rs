@@ -34,6 +34,13 @@ impl InputId {
     }
 }
 
+impl From<ExecutionId> for InputId {
+    /// The id of an input that was chosen like that of an execution.
+    fn from(id: ExecutionId) -> Self {
+        Self(id.0)
+    }
+}
+
 impl fmt::Display for InputId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -92,7 +92,10 @@ pub(crate) async fn run(
     let entry = shell.entry;
     let script = script::check(&command.script)?;
     let lease = command.lease.as_ref();
-    shell.leases.check(entry.id, lease)?;
+    // What was typed before is awaited, whoever types now.
+    if !command.idempotency.is_some_and(|it| it.is_retry) {
+        shell.leases.check(entry.id, lease)?;
+    }
     wait::wait_started(entry).await;
     if entry.is_finished() {
         return Err(idempotency::ended_error(entry, command.idempotency));

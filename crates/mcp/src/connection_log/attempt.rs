@@ -1,14 +1,15 @@
 //! One attempt at a request that the next daemon may have to repeat when this process dies.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ostler_model::ExecutionId;
+use ostler_engine::IdempotencyKey;
+use ostler_model::{ErrorCode, ExecutionId};
 
 use super::log::ConnectionLog;
 use super::record::{LogRecord, StartBinding};
 use super::state::PendingLine;
+use ostler_interface::error::ApiError;
 
 /// An extension of the request.
 #[derive(Debug, Clone)]
@@ -47,7 +48,7 @@ impl RequestAttempt {
     ///
     /// # Errors
     /// When the log cannot be written.
-    pub(crate) fn next_execution(&self) -> io::Result<ExecutionId> {
+    pub(crate) fn next_execution(&self) -> Result<ExecutionId, ApiError> {
         let start = self.next_start.fetch_add(1, Ordering::Relaxed);
         if let Some(earlier) = self.bindings.iter().find(|it| it.start == start) {
             return Ok(earlier.id);
@@ -55,8 +56,20 @@ impl RequestAttempt {
         let (id, member) = (ExecutionId::mint(), self.member);
         let binding = StartBinding { member, start, id };
         let line = self.line;
-        self.log.append(&LogRecord::Bound { line, binding })?;
+        self.append(&LogRecord::Bound { line, binding })?;
         Ok(id)
+    }
+
+    /// The key of what this request types, which is the one of earlier attempts.
+    ///
+    /// # Errors
+    /// When the log cannot be written.
+    pub(crate) fn next_input(&self) -> Result<IdempotencyKey, ApiError> {
+        let id = self.next_execution()?;
+        Ok(IdempotencyKey {
+            id: id.into(),
+            is_retry: self.has_started(id),
+        })
     }
 
     /// Whether an earlier attempt had this id for an execution.
@@ -73,8 +86,15 @@ impl RequestAttempt {
     ///
     /// # Errors
     /// When the log cannot be written.
-    pub(crate) fn mark_dispatched(&self) -> io::Result<()> {
+    pub(crate) fn mark_dispatched(&self) -> Result<(), ApiError> {
         let (line, member) = (self.line, self.member);
-        self.log.append(&LogRecord::Dispatched { line, member })
+        self.append(&LogRecord::Dispatched { line, member })
+    }
+
+    fn append(&self, record: &LogRecord) -> Result<(), ApiError> {
+        self.log.append(record).map_err(|error| {
+            let message = format!("the connection's log cannot be written: {error}");
+            ApiError::new(ErrorCode::Internal, message)
+        })
     }
 }

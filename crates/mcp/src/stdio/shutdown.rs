@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::shared_state::{OutputLine, StdioShared};
 use crate::client::ConnectedClient;
 use crate::connection_log::PendingLine;
-use crate::interrupted::{self, InterruptCause, InterruptedCall, RepeatEffect};
+use crate::interrupted::{CallEffect, InterruptCause, InterruptedCall};
 use crate::json_rpc::{BatchMember, ParsedLine, parse_members, parse_message};
 use crate::tools;
 
@@ -93,9 +93,7 @@ fn shutdown_answer(
     let started_ids: Vec<_> = bindings.map(|it| it.id).collect();
     let arguments = params.arguments.unwrap_or_default();
     let tool = tools::find_tool(client.context.tools, &params.name);
-    let effect = tool.map_or(RepeatEffect::Idempotent, |tool| {
-        interrupted::repeat_effect(tool, &arguments)
-    });
+    let effect = tool.map(|tool| CallEffect::of(tool, &arguments));
     let call = InterruptedCall::new(client, effect, &started_ids);
     let result = call.result(engine, &client.caller, InterruptCause::Shutdown);
     let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});

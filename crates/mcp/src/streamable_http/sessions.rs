@@ -33,7 +33,7 @@ use super::streams::{
     event_position,
 };
 use crate::client::ConnectedClient;
-use crate::interrupted::{self, InterruptCause, InterruptedCall, RepeatEffect};
+use crate::interrupted::{CallEffect, InterruptCause, InterruptedCall};
 use crate::json_rpc::IN_FLIGHT;
 use crate::planned_start::PlannedStart;
 use crate::tools;
@@ -276,9 +276,7 @@ fn interrupted_call(
     let tool = tools::find_tool(client.context.tools, &call.params.name);
     let no_arguments = JsonObject::new();
     let arguments = call.params.arguments.as_ref().unwrap_or(&no_arguments);
-    let effect = tool.map_or(RepeatEffect::Idempotent, |tool| {
-        interrupted::repeat_effect(tool, arguments)
-    });
+    let effect = tool.map(|tool| CallEffect::of(tool, arguments));
     Some(InterruptedCall::new(client, effect, &[start.id()]))
 }
 

@@ -63,7 +63,16 @@ enum RunRequest {
 async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = arguments.required_text("session");
     let request = parse_request(&mut arguments)?;
-    let before = session::find_running(call, &id, "nothing was run")?;
+    let idempotency = match (&request, call.context.attempt()) {
+        (RunRequest::Script(_), Some(attempt)) => Some(attempt.next_input()?),
+        (RunRequest::Script(_) | RunRequest::Running(_), _) => None,
+    };
+    // A session may have ended by what an earlier attempt at this request typed.
+    let before = if idempotency.is_some_and(|it| it.is_retry) {
+        session::find_session(call, &id)?
+    } else {
+        session::find_running(call, &id, "nothing was run")?
+    };
     let timeout = Duration::from_millis(arguments.count("wait_ms").unwrap_or_default());
     let max_wait = call.context.max_wait();
     let timeout = max_wait.map_or(timeout, |patience| patience.min(timeout));
@@ -74,7 +83,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
                 script,
                 timeout,
                 lease: None,
-                idempotency: None,
+                idempotency,
             };
             let running = call.engine.run_in_shell(call.caller, &id, command);
             call.run_with_progress(ProgressTarget::Name(&id), running)
