@@ -26,6 +26,22 @@ pub enum IsolationLevel {
     Container,
 }
 
+impl IsolationLevel {
+    /// Every level, from the weakest.
+    pub const ALL: [Self; 4] = [Self::Basic, Self::Medium, Self::High, Self::Container];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Basic => "basic",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Container => "container",
+        }
+    }
+}
+
 /// The error for a word that is not an isolation level.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{0}' is no isolation level: basic, medium, high or container")]
@@ -35,24 +51,14 @@ impl FromStr for IsolationLevel {
     type Err = IsolationLevelError;
 
     fn from_str(text: &str) -> Result<Self, IsolationLevelError> {
-        match text {
-            "basic" => Ok(Self::Basic),
-            "medium" => Ok(Self::Medium),
-            "high" => Ok(Self::High),
-            "container" => Ok(Self::Container),
-            other => Err(IsolationLevelError(other.to_owned())),
-        }
+        let level = Self::ALL.into_iter().find(|level| level.as_str() == text);
+        level.ok_or_else(|| IsolationLevelError(text.to_owned()))
     }
 }
 
 impl fmt::Display for IsolationLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Basic => "basic",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Container => "container",
-        })
+        f.write_str(self.as_str())
     }
 }
 

@@ -34,6 +34,9 @@ impl Signal {
     /// Continue after a stop (`SIGCONT`).
     pub const CONT: Self = Self(18);
 
+    /// The names without their prefix, in the order of their numbers from 1 on.
+    pub const NAMES: [&str; 31] = NAMES;
+
     /// The signal number.
     #[must_use]
     pub const fn number(self) -> i32 {

@@ -12,7 +12,7 @@ use super::value_parsers;
 #[command(next_help_heading = "Containers")]
 pub(crate) struct ContainerArgs {
     /// What runs it: local, or container, which is isolation level container
-    #[arg(long, value_name = "NAME", value_parser = value_parsers::backend)]
+    #[arg(long, value_name = "NAME", value_parser = value_parsers::BACKEND, hide_possible_values = true)]
     backend: Option<BackendName>,
     /// Run it in a container of this image, which must be here; else that of container.image
     #[arg(long, value_name = "IMAGE")]

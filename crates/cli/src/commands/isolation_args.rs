@@ -22,7 +22,7 @@ use crate::error::CommandError;
 pub(crate) struct IsolationArgs {
     /// Isolation level: basic, medium, high, container; unless given, high or container where a
     /// flag below needs it, else `isolation.default`
-    #[arg(long, value_name = "LEVEL", value_parser = value_parsers::isolation_level)]
+    #[arg(long, value_name = "LEVEL", value_parser = value_parsers::ISOLATION_LEVEL, hide_possible_values = true)]
     isolation: Option<IsolationLevel>,
     /// What it reaches, at level high: none, full, or the only hosts it reaches, as in example.org,10.0.0.5:22;
     /// repeatable. In a container: bridge, none, or another network by name
@@ -45,7 +45,7 @@ pub(crate) struct IsolationArgs {
     #[arg(long, value_name = "PORT[:INSIDE]")]
     forward: Vec<PortForward>,
     /// Run also where this restriction or limit cannot be had, such as landlock or memory_limit; repeatable
-    #[arg(long, value_name = "CAPABILITY", value_delimiter = ',', value_parser = value_parsers::capability)]
+    #[arg(long, value_name = "CAPABILITY", value_delimiter = ',', value_parser = value_parsers::CAPABILITY, hide_possible_values = true)]
     allow_degraded: Vec<Capability>,
     /// A secret to hand over as a variable of this name; repeatable
     #[arg(long, value_name = "NAME")]

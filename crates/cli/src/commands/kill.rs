@@ -14,7 +14,7 @@ use crate::error::{CommandError, CommandResult};
 #[derive(Debug, Args)]
 pub(crate) struct KillArgs {
     /// Which signal, by name or number
-    #[arg(short, long, value_name = "SIGNAL", default_value = "TERM", value_parser = value_parsers::signal)]
+    #[arg(short, long, value_name = "SIGNAL", default_value = "TERM", value_parser = value_parsers::SIGNAL, hide_possible_values = true)]
     signal: Signal,
     /// Which executions
     #[arg(required = true, value_name = "ID")]

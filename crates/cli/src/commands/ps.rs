@@ -7,10 +7,10 @@ use hyper::Method;
 use jiff::Timestamp;
 use ostler_api::{ExecutionBody, ExecutionsBody};
 use ostler_model::duration;
-use ostler_model::status::{PROCESS_STATUSES, ProcessStatus};
+use ostler_model::status::ProcessStatus;
 use ostler_render::clean;
 
-use super::watch;
+use super::{value_parsers, watch};
 use crate::attach::window_size;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
@@ -25,8 +25,6 @@ const COLUMNS: usize = 80;
 const MIN_CHARS: usize = 8;
 /// The characters of labels beyond which the command is not shortened in their favour.
 const LABEL_CHARS: usize = 16;
-/// The pseudo-status of frozen executions.
-const PAUSED: &str = "paused";
 
 /// What `ps` takes.
 #[derive(Debug, Args)]
@@ -35,7 +33,7 @@ pub(crate) struct PsArgs {
     #[arg(short, long)]
     all: bool,
     /// Only those with this status: running, paused, completed, failed, terminated or error
-    #[arg(long, value_name = "STATUS", value_parser = parse_status)]
+    #[arg(long, value_name = "STATUS", value_parser = value_parsers::STATUS, hide_possible_values = true)]
     status: Option<&'static str>,
     /// Only those with this label; with all of them where it is repeated
     #[arg(long, value_name = "LABEL")]
@@ -83,20 +81,9 @@ enum PsFilter {
     Name(String),
 }
 
-fn parse_status(text: &str) -> Result<&'static str, String> {
-    if text == PAUSED {
-        return Ok(PAUSED);
-    }
-    let parsed = ProcessStatus::parse(text).map(ProcessStatus::as_str);
-    parsed.ok_or_else(|| {
-        let names = PROCESS_STATUSES.map(ProcessStatus::as_str);
-        format!("allowed: {}, {PAUSED}", names.join(", "))
-    })
-}
-
 fn parse_filter(text: &str) -> Result<PsFilter, String> {
     match text.split_once('=') {
-        Some(("status", value)) => parse_status(value).map(PsFilter::Status),
+        Some(("status", value)) => value_parsers::parse_status(value).map(PsFilter::Status),
         Some(("label", value)) => Ok(PsFilter::Label(value.to_owned())),
         Some(("name", value)) => Ok(PsFilter::Name(value.to_owned())),
         Some(_) | None => Err("allowed: status=…, label=…, name=…".to_owned()),
@@ -236,7 +223,7 @@ fn usual_duration(info: &ExecutionBody) -> String {
 /// The status, or that it is frozen.
 fn status_or_paused(info: &ExecutionBody, style: Style) -> StyledLine {
     if info.paused && !info.is_finished() {
-        return style.service(PAUSED);
+        return style.service(value_parsers::PAUSED);
     }
     status(info, style)
 }

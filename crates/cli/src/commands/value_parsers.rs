@@ -1,7 +1,12 @@
 //! Parsers of argument values.
 
+use std::ffi::OsStr;
+use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, Command};
+use ostler_model::status::{PROCESS_STATUSES, ProcessStatus};
 use ostler_model::{
     AlertTextError, AlertThresholds, BackendName, Capability, IsolationLevel, NetworkAccess,
     Signal, Timestamp, duration,
@@ -27,23 +32,84 @@ pub(crate) fn future_time(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| allowed.to_owned())
 }
 
-/// Parses a signal by name or number.
-pub(crate) fn signal(text: &str) -> Result<Signal, String> {
-    text.parse()
-        .map_err(|error: ostler_model::signal::SignalError| error.to_string())
+/// A parser of values that completion scripts suggest; others may be allowed.
+#[derive(Debug, Clone)]
+pub(crate) struct SuggestingParser<T> {
+    parse: fn(&str) -> Result<T, String>,
+    values: fn() -> Vec<&'static str>,
 }
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for SuggestingParser<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        self.parse.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(
+            (self.values)().into_iter().map(PossibleValue::new),
+        ))
+    }
+}
+
+/// Parses a signal by name or number.
+pub(crate) const SIGNAL: SuggestingParser<Signal> = SuggestingParser {
+    parse: parse_word,
+    values: || Signal::NAMES.to_vec(),
+};
 
 /// Parses an isolation level.
-pub(crate) fn isolation_level(text: &str) -> Result<IsolationLevel, String> {
-    text.parse()
-        .map_err(|error: ostler_model::isolation::IsolationLevelError| error.to_string())
-}
+pub(crate) const ISOLATION_LEVEL: SuggestingParser<IsolationLevel> = SuggestingParser {
+    parse: parse_word,
+    values: || IsolationLevel::ALL.map(IsolationLevel::as_str).to_vec(),
+};
+
+/// Parses a capability of level high.
+pub(crate) const CAPABILITY: SuggestingParser<Capability> = SuggestingParser {
+    parse: parse_word,
+    values: || Capability::OPTIONAL_NAMES.to_vec(),
+};
+
+const BACKENDS: [&str; 2] = ["local", "container"];
 
 /// Parses the name of a backend.
-pub(crate) fn backend(text: &str) -> Result<BackendName, String> {
-    let known = [BackendName::local(), BackendName::container()];
-    let found = known.into_iter().find(|it| it.0 == text);
-    found.ok_or_else(|| "allowed: local, container".to_owned())
+pub(crate) const BACKEND: SuggestingParser<BackendName> = SuggestingParser {
+    parse: |text| {
+        let known = [BackendName::local(), BackendName::container()];
+        let found = known.into_iter().find(|it| it.0 == text);
+        found.ok_or_else(|| format!("allowed: {}", BACKENDS.join(", ")))
+    },
+    values: || BACKENDS.to_vec(),
+};
+
+/// The word for executions whose processes are stopped.
+pub(crate) const PAUSED: &str = "paused";
+
+/// Parses a status of an execution.
+pub(crate) const STATUS: SuggestingParser<&'static str> = SuggestingParser {
+    parse: parse_status,
+    values: || statuses().to_vec(),
+};
+
+/// Parses a status of an execution.
+pub(crate) fn parse_status(text: &str) -> Result<&'static str, String> {
+    let found = statuses().into_iter().find(|it| *it == text);
+    found.ok_or_else(|| format!("allowed: {}", statuses().join(", ")))
+}
+
+fn statuses() -> [&'static str; 6] {
+    let [first, second, third, fourth, fifth] = PROCESS_STATUSES.map(ProcessStatus::as_str);
+    [first, second, third, fourth, fifth, PAUSED]
+}
+
+fn parse_word<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
 }
 
 /// Parses network access.
@@ -56,12 +122,6 @@ pub(crate) fn network(text: &str) -> Result<NetworkAccess, CommandError> {
             "write none, full, or hosts such as example.org,*.example.org:8443,10.0.0.0/8",
         )
     })
-}
-
-/// Parses a capability of level high.
-pub(crate) fn capability(text: &str) -> Result<Capability, String> {
-    text.parse()
-        .map_err(|error: ostler_model::CapabilityError| error.to_string())
 }
 
 /// A query string to be appended to another.

@@ -63,9 +63,23 @@ fn completes(words: &[&str], begin: &str) {
     terminal.type_in("ostler info @la\t");
     terminal.wait_text("ostler info @last");
     terminal.type_in("\x15");
-    // Verbs are completed as before.
+    // Verbs and the values of flags are completed as before.
     terminal.type_in("ostler comple\t");
     terminal.wait_text("ostler completions");
+    terminal.type_in("\x15");
+    for (typed, completed) in [
+        ("ostler run --isolation me", "ostler run --isolation medium"),
+        ("ostler kill --signal HU", "ostler kill --signal HUP"),
+        ("ostler ps --status pau", "ostler ps --status paused"),
+        (
+            "ostler run --allow-degraded landl",
+            "ostler run --allow-degraded landlock",
+        ),
+    ] {
+        terminal.type_in(&format!("{typed}\t"));
+        terminal.wait_text(completed);
+        terminal.type_in("\x15");
+    }
     terminal.type_in("\x15exit\r");
     terminal.end();
 }

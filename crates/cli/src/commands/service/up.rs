@@ -31,7 +31,7 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
     /// The isolation level of those whose definition does not say: basic, medium, high, container
-    #[arg(long, value_name = "LEVEL", value_parser = value_parsers::isolation_level)]
+    #[arg(long, value_name = "LEVEL", value_parser = value_parsers::ISOLATION_LEVEL, hide_possible_values = true)]
     isolation: Option<IsolationLevel>,
     /// Everything known of them, as JSON
     #[arg(long)]
