@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_journal::retention::trim;
+use ostler_journal::retention::{measure, trim};
 use ostler_model::event::TrimReason;
 use ostler_model::{ExecutionId, Timestamp};
 use tokio::time::Instant;
@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use crate::engine_inner::EngineInner;
 use crate::execution::ExecutionHandle;
 use crate::hooks::CheckpointEffort;
-use crate::info::CleanOutcome;
+use crate::info::{CleanOutcome, ExecutionInfo};
 use crate::overlay;
-use crate::retention_scheduler::RETRY_AFTER;
+use crate::retention_scheduler::{DirectoryUsage, RETRY_AFTER, RemovalReason, UsageSource};
 
 /// Bytes of output from which an ended execution's journal is compressed.
 pub(crate) const COMPRESS_BYTES: u64 = 1024 * 1024;
@@ -30,7 +30,8 @@ pub(crate) const GONE_PREFIX: &str = ".gone-";
 
 /// Schedules an execution that has ended and is fully written for compression and expiry.
 pub(crate) fn retire(core: &Arc<EngineInner>, entry: &Arc<ExecutionHandle>) {
-    core.retention.add(entry);
+    let info = entry.info();
+    core.retention.add(&info, disk_usage(core, entry, &info));
     core.registry.on_ended(entry.id);
     if core.retention.count_ended().is_multiple_of(HEAP_STEP) {
         trim_heap(core);
@@ -40,6 +41,34 @@ pub(crate) fn retire(core: &Arc<EngineInner>, entry: &Arc<ExecutionHandle>) {
         let (inner, entry) = (Arc::clone(core), Arc::clone(entry));
         core.tracker
             .spawn(async move { compress(&inner, &entry).await });
+    }
+}
+
+/// What the directory of an ended execution takes. A few system calls, and none for a short command.
+fn disk_usage(core: &EngineInner, entry: &ExecutionHandle, info: &ExecutionInfo) -> DirectoryUsage {
+    let estimate = DirectoryUsage::estimate(info.output_end, &info.state);
+    let is_mirrored = core.settings.mirror.is_some();
+    match UsageSource::of_execution(info.output_end, &info.state, is_mirrored) {
+        UsageSource::Estimated => estimate,
+        UsageSource::Measured => measured(entry).unwrap_or(estimate),
+    }
+}
+
+fn measured(entry: &ExecutionHandle) -> Option<DirectoryUsage> {
+    match measure(&entry.dir) {
+        Ok((bytes, inodes)) => Some(DirectoryUsage { bytes, inodes }),
+        Err(error) => {
+            tracing::debug!(id = %entry.id, %error, "cannot be measured");
+            None
+        }
+    }
+}
+
+/// Counts an ended execution anew, whose files were dropped or replaced. Its maintenance lock is
+/// held.
+pub(crate) fn measure_again(core: &EngineInner, entry: &ExecutionHandle) {
+    if let Some(usage) = measured(entry) {
+        core.retention.update(entry.id, usage);
     }
 }
 
@@ -66,7 +95,9 @@ async fn compress(core: &EngineInner, entry: &Arc<ExecutionHandle>) {
         drop(drop_guard);
         Ok((gone, ostler_journal::retention::compress(&dir)?))
     };
-    match tokio::task::spawn_blocking(work).await {
+    let worked = tokio::task::spawn_blocking(work).await;
+    measure_again(core, entry);
+    match worked {
         Ok(Ok((gone, won))) => {
             tracing::debug!(id = %entry.id, ?gone, won, "trimmed and compressed");
         }
@@ -79,17 +110,19 @@ async fn compress(core: &EngineInner, entry: &Arc<ExecutionHandle>) {
 pub(crate) async fn run(core: Arc<EngineInner>) {
     let mut trimmed_at = 0;
     loop {
-        let (expired, wait) = core.retention.plan_removals(Timestamp::now());
+        let (removals, wait) = core.retention.plan_removals(Timestamp::now());
         let mut has_failed = false;
-        for id in expired {
+        for (id, reason) in removals {
             let problem = match remove(&core, id).await {
-                CleanOutcome::Cleaned | CleanOutcome::Discarded | CleanOutcome::NotFound => {
+                CleanOutcome::NotFound => continue,
+                CleanOutcome::Cleaned | CleanOutcome::Discarded => {
+                    report_removal(id, reason);
                     continue;
                 }
                 CleanOutcome::Running => "it runs".to_owned(),
                 CleanOutcome::Failed(reason) => reason,
             };
-            tracing::warn!(%id, problem, "its time is over, and it could not be removed");
+            tracing::warn!(%id, problem, ?reason, "it was to be removed, and could not be removed");
             core.retention.retry_later(id, Timestamp::now());
             has_failed = true;
         }
@@ -119,6 +152,19 @@ pub(crate) async fn run(core: Arc<EngineInner>) {
                 trim_heap(&core);
             }
         }
+    }
+}
+
+/// A removal that nobody expected is in the log: neither requests to remove nor the end of a
+/// retention have an entry in the ledger.
+fn report_removal(id: ExecutionId, reason: RemovalReason) {
+    match reason {
+        RemovalReason::Expired => tracing::debug!(%id, "removed: its retention is over"),
+        RemovalReason::DirectoryFull => tracing::warn!(
+            %id,
+            reason = "the state directory is beyond its limit",
+            "removed before its retention was over"
+        ),
     }
 }
 

@@ -9,10 +9,12 @@ use ostler_model::{Caller, Cursor, Principal};
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::Engine;
+use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::{DriverCommand, ExecutionHandle, OutputWatchGuard};
 use crate::follow::OutputFollower;
 use crate::info::LifecycleEvent;
+use crate::retention;
 use crate::terminal::{SCREEN_CATCH_UP_BYTES, ScreenCache};
 
 impl Engine {
@@ -23,7 +25,8 @@ impl Engine {
     pub async fn clear_output(&self, caller: &Caller, id: &str) -> Result<u64, Error> {
         let entry = self.inner.registry.find(caller, id)?;
         let by = caller.owner.principal.clone();
-        let clearing = clear_and_record(entry, Arc::clone(&self.screens), by);
+        let (core, screens) = (Arc::clone(&self.inner), Arc::clone(&self.screens));
+        let clearing = clear_and_record(core, entry, screens, by);
         // It goes on when the caller is gone: what is dropped without a record looks lost.
         let clearing = self.inner.tracker.spawn(clearing);
         clearing.await.map_err(|_| Error::Closing)?
@@ -81,6 +84,7 @@ impl Engine {
 }
 
 async fn clear_and_record(
+    core: Arc<EngineInner>,
     entry: Arc<ExecutionHandle>,
     screens: Arc<ScreenCache>,
     by: Principal,
@@ -108,7 +112,10 @@ async fn clear_and_record(
     if entry.send_command(command).await.is_err() || recorded.await.is_err() {
         // The driver has processed the end; once it is done, this side writes the events.
         entry.wait_driver_done().await;
-        entry.record_trimmed(from, to, TrimReason::Cleared)?;
+        let recorded = entry.record_trimmed(from, to, TrimReason::Cleared);
+        let _maintenance = entry.maintenance_lock.lock().await;
+        retention::measure_again(&core, &entry);
+        recorded?;
     }
     Ok(to.saturating_sub(from))
 }
