@@ -111,6 +111,72 @@ def test_a_mirror_is_a_live_copy(make_installation, name):
     installation.cli("stop", pid)
 
 
+def copies(installation, pid):
+    """The copies of an execution's journal, by their names."""
+    directory = installation.state / "executions" / installation.json("info", pid)["uuid"]
+    return {path.name: path.read_bytes() for path in directory.glob("mirror.[!p]*")}
+
+
+def started_mirrored(installation, env):
+    """Prints a secret, then, for each file that appears, its name; ended by the last one."""
+    (installation.work / "secret").write_text("t0p-s3cr3t\n")
+    script = "cat secret; for n in one two; do until [ -e $n ]; do sleep .02; done; echo after-$n; done"
+    pid = installation.cli("run", "-d", "--", "sh", "-c", script, env=env).stdout.decode().strip()
+    until(lambda: any(b"t0p-s3cr3t" in copy for copy in copies(installation, pid).values()), 10, "the live copy")
+    return pid
+
+
+def holds_after(installation, pid, name, text):
+    until(lambda: text in copies(installation, pid).get(f"mirror.{name}", b""), 10, f"{text} in the copy")
+    kept = copies(installation, pid)
+    assert list(kept) == [f"mirror.{name}"] and b"t0p-s3cr3t" not in kept[f"mirror.{name}"], kept
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["one daemon", "the next daemon"])
+@pytest.mark.parametrize("name", ["yaml", "jsonl", "avro"])
+def test_a_mirror_holds_nothing_of_what_was_cleared(make_installation, name, restarted):
+    installation = make_installation()
+    env = {"OSTLER_JOURNAL_MIRROR": name}
+    pid = started_mirrored(installation, env)
+
+    def restart():
+        if restarted:
+            installation.kill_daemon()
+            installation.cli("ps", env=env)
+
+    restart()
+    installation.cli("clear", pid)
+    assert not any(b"t0p-s3cr3t" in copy for copy in copies(installation, pid).values())
+    restart()
+    (installation.work / "one").touch()
+    holds_after(installation, pid, name, b"after-one")
+    (installation.work / "two").touch()
+    installation.cli("wait", pid)
+    holds_after(installation, pid, name, b"after-two")
+    restart()
+    # Nothing drives it any more.
+    installation.cli("clear", pid)
+    kept = copies(installation, pid)
+    assert list(kept) == [f"mirror.{name}"] and not any(word in kept[f"mirror.{name}"] for word in (b"after-one", b"after-two", b"t0p")), kept
+    if name == "jsonl":
+        assert kept["mirror.jsonl"] == installation.cli("export", pid, "--format", "jsonl").stdout
+
+
+def test_a_mirror_that_is_kept_no_more_holds_nothing_of_what_was_cleared(make_installation):
+    installation = make_installation()
+    pid = started_mirrored(installation, {"OSTLER_JOURNAL_MIRROR": "yaml"})
+    installation.kill_daemon()
+    # The next daemon keeps copies in another format, the one after it keeps none.
+    env = {"OSTLER_JOURNAL_MIRROR": "jsonl"}
+    installation.cli("ps", env=env)
+    until(lambda: len(copies(installation, pid)) == 2, 10, "the second copy")
+    installation.kill_daemon()
+    installation.cli("ps")
+    installation.cli("clear", pid)
+    assert copies(installation, pid) == {}
+    installation.cli("stop", pid)
+
+
 # What compilers, linters and a runner that repeats a failed test print.
 BUILD = """\
 src/a b.c:2:34: error: expected ';' before '}' token

@@ -30,6 +30,7 @@ mod keyed_mutex;
 pub mod lease;
 mod ledger_checkpoint;
 mod lost_output;
+mod mirror;
 mod missing_ends;
 pub mod monitor;
 mod open_readers;

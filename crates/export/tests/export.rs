@@ -317,6 +317,60 @@ fn a_mirror_is_the_export_however_often_it_was_torn() {
     assert!(Mirror::open(dir.path(), journal, Format::Text).is_err());
 }
 
+#[test]
+fn a_mirror_holds_nothing_of_what_was_cleared() {
+    for (format, name) in [
+        (Format::Yaml, "mirror.yaml"),
+        (Format::Jsonl, "mirror.jsonl"),
+        (Format::Avro, "mirror.avro"),
+    ] {
+        // Continued by who had it open, by who opens it again, and after a version that knew no clears.
+        for way in ["open", "opened again", "of before"] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut writer = writer(dir.path());
+            let journal = Journal::open(dir.path()).unwrap();
+            let subject = ExportSubject {
+                id: ExecutionId::from_bytes([7; 16]),
+                spec: None,
+                events: &[],
+            };
+            let holds = |text: &str| {
+                let copy = std::fs::read(dir.path().join(name)).unwrap();
+                copy.windows(text.len()).any(|it| it == text.as_bytes())
+            };
+            let mut append = |text: &str| {
+                writer
+                    .append(1_000_000_000, StreamName::Stdout, text.as_bytes())
+                    .unwrap();
+            };
+            let mut mirror = Mirror::open(dir.path(), journal.clone(), format).unwrap();
+            append("a secret\n");
+            mirror.advance(&subject).unwrap();
+            assert!(holds("a secret"), "{name}");
+            journal.clear().unwrap();
+            if way == "of before" {
+                let path = dir.path().join("mirror.position");
+                let text = std::fs::read(&path).unwrap();
+                let mut position: Value = serde_json::from_slice(&text).unwrap();
+                position.as_object_mut().unwrap().remove("cleared_to");
+                std::fs::write(&path, position.to_string()).unwrap();
+            }
+            if way != "open" {
+                mirror = Mirror::open(dir.path(), journal.clone(), format).unwrap();
+            }
+            append("later\n");
+            mirror.advance(&subject).unwrap();
+            assert!(!holds("a secret") && holds("later"), "{name}, {way}");
+            append("last\n");
+            mirror.advance(&subject).unwrap();
+            assert!(holds("later") && holds("last"), "{name}, {way}");
+            assert!(Mirror::remove_all(dir.path()).unwrap());
+            assert!(!Mirror::remove_all(dir.path()).unwrap());
+            assert!(!dir.path().join(name).exists());
+        }
+    }
+}
+
 /// Diagnostics of two streams with 50,000 lines between their parts.
 #[test]
 fn reports_are_read_over_many_pages() {

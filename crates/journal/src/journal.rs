@@ -226,6 +226,16 @@ impl Journal {
         })
     }
 
+    /// The end of the output that was cleared, as an offset; 0 where none was.
+    ///
+    /// # Errors
+    /// When the truncation point cannot be read.
+    pub fn cleared_to(&self) -> Result<u64, ReadError> {
+        let floor = files::read_floor(self.dir.as_fd());
+        let floor = floor.map_err(|error| ReadError::io("read", files::FLOOR, error))?;
+        Ok(floor.offset)
+    }
+
     fn view<T>(
         &self,
         query: impl Fn(&JournalSnapshot<'_>) -> Result<T, SegmentError>,

@@ -350,8 +350,9 @@ impl Driver {
                 let reason = TrimReason::Cleared;
                 self.step(SupervisorInput::Trimmed { from, to, reason })
                     .await;
+                let cleared = self.clear_mirror();
                 // The caller may be gone; the event is recorded.
-                let _gone = answer.send(()).is_err();
+                let _gone = answer.send(cleared).is_err();
             }
         }
     }

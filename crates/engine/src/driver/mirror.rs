@@ -1,9 +1,10 @@
-//! The live copy (mirror) of a journal in another format.
+//! The live copy (mirror) of a running command's journal in another format.
 
-use ostler_export::{ExportError, ExportSubject, Format, Mirror};
-use ostler_journal::read_events;
+use ostler_export::{ExportError, Format};
+use ostler_journal::WriteError;
 
 use super::event_loop::Driver;
+use crate::mirror;
 
 impl Driver {
     /// Brings the copy level with the journal, where one is kept.
@@ -16,21 +17,21 @@ impl Driver {
         }
     }
 
-    fn advance_mirror(&mut self, format: Format) -> Result<(), ExportError> {
-        let mirror = match &mut self.mirror {
-            Some(mirror) => mirror,
-            None => {
-                let journal = ostler_journal::Journal::open(&self.execution.dir)?;
-                let opened = Mirror::open(&self.execution.dir, journal, format)?;
-                self.mirror.insert(opened)
-            }
-        };
-        let events = read_events(&self.execution.dir)?;
-        mirror.advance(&ExportSubject {
-            id: self.execution.id,
-            spec: Some(&self.execution.spec),
-            events: &events,
-        })?;
+    /// Removes output that was cleared from the copies, and continues the one that is kept.
+    pub(super) fn clear_mirror(&mut self) -> Result<(), WriteError> {
+        self.mirror = None;
+        let existed = mirror::remove_copies(&self.execution)?;
+        if existed {
+            self.update_mirror();
+        }
         Ok(())
+    }
+
+    fn advance_mirror(&mut self, format: Format) -> Result<(), ExportError> {
+        let copy = match &mut self.mirror {
+            Some(copy) => copy,
+            None => self.mirror.insert(mirror::open(&self.execution, format)?),
+        };
+        mirror::advance(copy, &self.execution)
     }
 }

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::execution::{DriverCommand, ExecutionHandle, OutputWatchGuard};
 use crate::follow::OutputFollower;
 use crate::info::LifecycleEvent;
+use crate::mirror;
 use crate::retention;
 use crate::terminal::{SCREEN_CATCH_UP_BYTES, ScreenCache};
 
@@ -109,13 +110,33 @@ async fn clear_and_record(
         by,
         reply,
     };
-    if entry.send_command(command).await.is_err() || recorded.await.is_err() {
+    // A command that is not taken drops the sender of its reply.
+    let _taken = entry.send_command(command).await.is_ok();
+    match recorded.await {
+        Ok(cleared) => cleared.map_err(Error::ClearOutput)?,
         // The driver has processed the end; once it is done, this side writes the events.
-        entry.wait_driver_done().await;
-        let recorded = entry.record_trimmed(from, to, TrimReason::Cleared);
-        let _maintenance = entry.maintenance_lock.lock().await;
-        retention::measure_again(&core, &entry);
-        recorded?;
+        Err(_) => {
+            entry.wait_driver_done().await;
+            let recorded = entry.record_trimmed(from, to, TrimReason::Cleared);
+            clear_ended_mirror(&core, &entry).await?;
+            recorded?;
+        }
     }
     Ok(to.saturating_sub(from))
+}
+
+/// Removes cleared output from the mirror of an ended execution, and counts its files anew.
+async fn clear_ended_mirror(
+    core: &Arc<EngineInner>,
+    entry: &Arc<ExecutionHandle>,
+) -> Result<(), Error> {
+    let _maintenance = entry.maintenance_lock.lock().await;
+    let (core, entry) = (Arc::clone(core), Arc::clone(entry));
+    let work = tokio::task::spawn_blocking(move || {
+        let cleared = mirror::clear_ended(&entry, core.settings.mirror);
+        retention::measure_again(&core, &entry);
+        cleared
+    });
+    let cleared = work.await.map_err(|_| Error::Closing)?;
+    cleared.map_err(Error::ClearOutput)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ostler_backend::{ControlCommand, ControlError, IdempotentInput, InputProgress};
+use ostler_journal::WriteError;
 use ostler_model::{InputId, LimitKind, Principal, StopReason};
 use tokio::sync::oneshot;
 
@@ -57,8 +58,9 @@ pub(crate) enum DriverCommand {
         to: u64,
         /// Who requested it.
         by: Principal,
-        /// Resolves when it is recorded; a driver that is done drops it.
-        reply: oneshot::Sender<()>,
+        /// Resolves when it is recorded and no copy holds the output any more; a driver that is done
+        /// drops it.
+        reply: oneshot::Sender<Result<(), WriteError>>,
     },
 }
 
