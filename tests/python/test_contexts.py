@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import Installation, serve_two_principals, until
+from harness.disk import fill
 from harness.installation import ProblemError, is_root
 
 VALUE = "c0nt3xt-s3cr3t-v4lu3-5521"
@@ -411,6 +412,44 @@ def test_a_full_disk_refuses_a_context_and_leaves_nothing(small_disk):
     assert not directories(installation).exists() or [*directories(installation).iterdir()] == []
     (installation.disk / "filler").unlink()
     opened(installation)
+
+
+def test_a_removal_on_a_full_disk_is_refused_or_lasts(small_disk):
+    installation = small_disk
+    kept, made = opened(installation, project="kept", cwd=str(installation.work)), opened(installation, project="made")
+    filler = fill(installation.disk)
+    status, text = refused(installation, "DELETE", f"{PATH}/{kept['id']}")
+    assert status == 507 and "contexts.json" in text, text
+    # What takes space is removed all the same.
+    installation.rest("DELETE", f"{PATH}/{made['id']}")
+    assert not os.path.lexists(made["directory"])
+    assert [it["id"] for it in listed(installation)] == [kept["id"]]
+    installation.kill_daemon()
+    installation.cli("ps")
+    gone(installation, made["id"])
+    assert show(installation, kept["id"])["status"] == "idle"
+    filler.unlink()
+    installation.rest("DELETE", f"{PATH}/{kept['id']}")
+    installation.kill_daemon()
+    installation.cli("ps")
+    assert listed(installation) == []
+
+
+@pytest.mark.parametrize("event", ["an end", "a removal"])
+def test_a_removal_that_a_full_disk_refused_is_stored_once_there_is_room(small_disk, event):
+    installation = small_disk
+    made = opened(installation)
+    old = installation.cli("run", "-d", "--", "true").stdout.decode().strip()
+    installation.cli("wait", old)
+    filler = fill(installation.disk)
+    installation.rest("DELETE", f"{PATH}/{made['id']}")
+    assert made["id"] in (installation.disk / "contexts.json").read_text(), "the disk is full"
+    filler.unlink()
+    installation.cli(*{"an end": ("run", "--", "true"), "a removal": ("rm", old)}[event])
+    until(lambda: made["id"] not in (installation.disk / "contexts.json").read_text(), 20, "the file without it")
+    installation.kill_daemon()
+    installation.cli("ps")
+    assert listed(installation) == []
 
 
 @pytest.mark.parametrize(("fields", "named"), [

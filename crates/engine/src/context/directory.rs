@@ -5,7 +5,7 @@ use std::io;
 
 use ostler_sys::owned_dir::{self, DirPlace, DirRemoval};
 
-use super::record::{ContextRecord, CreatedDir};
+use super::record::{ContextRecord, CreatedDir, DIRECTORY_GONE};
 use crate::admission::working_dir;
 
 /// Creates the directory of a context that names none.
@@ -26,7 +26,7 @@ pub(super) fn problem(record: &ContextRecord) -> Option<String> {
     if let (Some(identity), Some((parent, name))) = (identity, record.place()) {
         let problem = match owned_dir::inspect(parent, name, identity) {
             Ok(DirPlace::Same) => None,
-            Ok(DirPlace::Absent) => Some("its directory is gone".to_owned()),
+            Ok(DirPlace::Absent) => Some(DIRECTORY_GONE.to_owned()),
             Ok(DirPlace::Replaced) => Some("its directory was replaced".to_owned()),
             Err(error) => Some(format!("its directory cannot be inspected: {error}")),
         };
@@ -36,6 +36,16 @@ pub(super) fn problem(record: &ContextRecord) -> Option<String> {
     }
     let checked = working_dir::check(&record.directory);
     checked.err().map(|error| error.to_string())
+}
+
+/// Whether a directory that Ostler created is not there any more, while the one around it is.
+pub(super) fn is_gone(record: &ContextRecord) -> bool {
+    let identity = record.created.and_then(CreatedDir::identity);
+    let (Some(identity), Some((parent, name))) = (identity, record.place()) else {
+        return false;
+    };
+    let found = owned_dir::inspect(parent, name, identity);
+    parent.is_dir() && matches!(found, Ok(DirPlace::Absent))
 }
 
 /// Removes the directory where Ostler created it; any other is left alone.

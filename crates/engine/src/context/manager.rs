@@ -351,7 +351,7 @@ impl ContextManager {
         let id = parse_id(id)?;
         self.table.find(caller, &id)?;
         let mut changes = self.table.changes();
-        let decision = self.table.handle_removal(&id, force, &caller.owner);
+        let decision = self.table.request_removal(&id, force, &caller.owner)?;
         if let Some(ContextDecision::Refuse(refusal)) = decision {
             return Err(self.table.refusal(&id, refusal).into());
         }
@@ -396,7 +396,7 @@ impl ContextManager {
         }
     }
 
-    /// What a full disk refuses now is written with the next change.
+    /// What a full disk refuses now is written later: see [`ContextTable::store_changes`].
     fn store_changes(&self) {
         self.table
             .record_transitions(|entry| self.core.write_ledger(entry));

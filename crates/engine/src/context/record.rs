@@ -8,6 +8,9 @@ use ostler_model::{ByteString, ContextId, Owner, StartOptions, Timestamp};
 use ostler_sys::owned_dir::DirIdentity;
 use serde::{Deserialize, Serialize};
 
+/// The problem of a context without its directory.
+pub(super) const DIRECTORY_GONE: &str = "its directory is gone";
+
 /// A context as it is stored. Secrets are in it by name only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ContextRecord {
@@ -104,15 +107,21 @@ impl ContextRecord {
         Some((self.directory.as_path().parent()?, self.id.as_str()))
     }
 
-    /// Its lifecycle under this engine, while `uses` executions run in it; also whether its
-    /// executions are to be stopped or its files removed.
+    /// Its lifecycle under this engine, while `uses` executions run in it, and where its directory
+    /// `is_gone`; also whether its executions are to be stopped or its files removed.
     pub(super) fn resume(
         &self,
         uses: u32,
+        is_gone: bool,
     ) -> (ContextLifecycle, ostler_lifecycle::context::ContextDecision) {
         let idle = self.idle_timeout;
         match self.stage {
             StoredStage::Creating => ContextLifecycle::resumed(idle, uses, ContextEnd::NotCreated),
+            // Its removal could not be stored.
+            StoredStage::Ready if is_gone => {
+                let problem = DIRECTORY_GONE.to_owned();
+                ContextLifecycle::resumed(idle, uses, ContextEnd::Unhealthy { problem })
+            }
             StoredStage::Ready => (
                 ContextLifecycle::adopted(idle, uses, self.used_at),
                 ostler_lifecycle::context::ContextDecision::Nothing,

@@ -11,6 +11,7 @@ use ostler_model::{Caller, ContextId, ExecutionId, Owner, Principal, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::directory;
 use super::ledger_entry::transition_entry;
 use super::record::{ContextRecord, StoredStage};
 use super::request::ContextKey;
@@ -31,6 +32,8 @@ pub(crate) struct ContextTable {
     contexts: Mutex<Contexts>,
     /// Lets one thread record transitions at a time, in their order.
     recording: Mutex<()>,
+    /// Lets one removal be requested at a time.
+    requesting_removal: Mutex<()>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
 }
@@ -45,6 +48,8 @@ struct Contexts {
     work: Vec<ContextWork>,
     /// Transitions that the ledger does not hold yet.
     unrecorded: Vec<LedgerEntry>,
+    /// The context whose removal is stored before it is applied.
+    announced_removal: Option<ContextId>,
     /// Whether something is to be stored.
     is_changed: bool,
 }
@@ -83,6 +88,7 @@ impl ContextTable {
             store,
             contexts: Mutex::new(contexts),
             recording: Mutex::default(),
+            requesting_removal: Mutex::default(),
             changes: watch::Sender::new(0),
         })
     }
@@ -96,6 +102,7 @@ impl ContextTable {
             uses,
             work,
             unrecorded: _,
+            announced_removal: _,
             is_changed,
         } = &mut *contexts;
         *is_changed = !entries.is_empty();
@@ -119,7 +126,8 @@ impl ContextTable {
         for (id, entry) in entries {
             let count = uses.values().filter(|used| *used == id).count();
             let count = u32::try_from(count).unwrap_or(u32::MAX);
-            let (lifecycle, decision) = entry.record.resume(count);
+            let is_gone = directory::is_gone(&entry.record);
+            let (lifecycle, decision) = entry.record.resume(count, is_gone);
             entry.lifecycle = lifecycle;
             work.extend(work_of(id, &decision));
         }
@@ -162,7 +170,7 @@ impl ContextTable {
     }
 
     /// Writes the file where something has changed; what cannot be written now is written with the
-    /// next change.
+    /// next change, or once an execution has ended or was removed.
     ///
     /// # Errors
     /// [`Error::Storage`].
@@ -177,8 +185,14 @@ impl ContextTable {
     fn records(&self) -> Vec<ContextRecord> {
         let contexts = self.contexts.lock();
         let stored = contexts.entries.values().filter_map(|entry| {
+            let is_announced = contexts.announced_removal.as_ref() == Some(&entry.record.id);
+            let stage = StoredStage::of(entry.lifecycle.state())?;
             Some(ContextRecord {
-                stage: StoredStage::of(entry.lifecycle.state())?,
+                stage: if is_announced {
+                    StoredStage::Stopping
+                } else {
+                    stage
+                },
                 ..entry.record.clone()
             })
         });
@@ -221,17 +235,49 @@ impl ContextTable {
         Some(decision)
     }
 
-    /// Applies a request of `by` to remove a context; none where there is no such context.
-    pub(super) fn handle_removal(
+    /// Applies a request of `by` to remove a context; none where there is no such context. It is
+    /// stored first, so that the next engine completes it.
+    ///
+    /// # Errors
+    /// [`Error::Storage`], with nothing changed. Only the removal of a directory goes on where it
+    /// cannot be stored: it frees space, and a context without its directory is not continued.
+    pub(super) fn request_removal(
         &self,
         id: &ContextId,
         force: bool,
         by: &Owner,
-    ) -> Option<ContextDecision> {
+    ) -> Result<Option<ContextDecision>, Error> {
+        let _requesting = self.requesting_removal.lock();
         let input = ContextInput::Remove { force };
-        let decision = self.contexts.lock().handle(id, input, Some(by))?;
+        let Some(mut entry) = self.get(id) else {
+            return Ok(None);
+        };
+        let expected = entry.lifecycle.handle(Timestamp::now(), input.clone());
+        if matches!(expected, ContextDecision::Refuse(_)) {
+            return Ok(Some(expected));
+        }
+        self.contexts.lock().announced_removal = Some(id.clone());
+        let stored = self.store_durably();
+        let result = match stored {
+            Err(error) if entry.record.created.is_none() => Err(error),
+            Ok(()) | Err(_) => Ok(self.contexts.lock().handle(id, input, Some(by))),
+        };
+        {
+            let mut contexts = self.contexts.lock();
+            contexts.announced_removal = None;
+            // A start may have got in before it: it is stored as it is.
+            contexts.is_changed = true;
+        }
         self.changed();
-        Some(decision)
+        result
+    }
+
+    /// Has what a full disk refused stored: there may be room again.
+    fn retry_store(&self) {
+        let is_changed = self.contexts.lock().is_changed;
+        if is_changed {
+            self.changed();
+        }
     }
 
     /// Lets every context end that was idle for its time.
@@ -434,5 +480,10 @@ fn work_of(id: &ContextId, decision: &ContextDecision) -> Option<ContextWork> {
 impl ExecutionObserver for ContextTable {
     fn ended(&self, id: ExecutionId) {
         self.leave_execution(id);
+        self.retry_store();
+    }
+
+    fn removed(&self, _id: ExecutionId) {
+        self.retry_store();
     }
 }
