@@ -638,3 +638,13 @@ def test_twenty_services_that_flap(installation):
 @pytest.mark.limit(300)
 def test_two_hundred_services_that_flap(installation):
     flap(installation, 200, 20, 0.5)
+
+
+@pytest.mark.parametrize("name", ["up", "ensure"])
+def test_a_service_may_have_the_name_of_an_action(installation, name):
+    installation.cli("service", "define", name, "--", "sleep", "300")
+    assert installation.json("service", "status", name)["name"] == name
+    installation.cli("service", "up", name)
+    assert b"running" in installation.cli("service", "status", name).stdout
+    installation.cli("service", "stop", name)
+    installation.cli("service", "forget", name)
