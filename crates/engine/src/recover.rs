@@ -258,9 +258,12 @@ async fn reattach(
 
 /// The principal who held the lease at the last recorded event.
 fn lease_principal(records: &[EventRecord]) -> Option<Principal> {
-    let mut changes = records.iter().rev().filter_map(|it| match &it.event {
-        Event::LeaseTaken { by } => Some(by.clone()),
-        _ => None,
+    let change = records.iter().rev().find_map(|it| {
+        if let Event::LeaseTaken { by } = &it.event {
+            Some(by.clone())
+        } else {
+            None
+        }
     });
-    changes.next().flatten()
+    change.flatten()
 }

@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::{delete, get, post};
 
 use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
@@ -178,20 +178,31 @@ fn service_routes() -> Router<RestState> {
     Router::new()
         .route("/detect", post(services::detect))
         .route("/services", get(services::list).post(services::start))
-        .route("/services/ensure", one_service().post(services::ensure))
-        .route("/services/up", one_service().post(services::up))
-        .route("/services/{name}", one_service())
+        // A service may have the name of an action.
+        .route(
+            "/services/ensure",
+            get(services::show)
+                .put(services::define)
+                .delete(services::forget)
+                .post(services::ensure),
+        )
+        .route(
+            "/services/up",
+            get(services::show)
+                .put(services::define)
+                .delete(services::forget)
+                .post(services::up),
+        )
+        .route(
+            "/services/{name}",
+            get(services::show)
+                .put(services::define)
+                .delete(services::forget),
+        )
         .route("/services/{name}/why", get(services::why))
         .route("/services/{name}/stop", post(services::stop))
         .route("/services/{name}/dismiss", post(services::dismiss))
         .route("/services/{name}/restart", post(services::restart))
-}
-
-/// The methods of one service, which may also have the name of an action.
-fn one_service() -> MethodRouter<RestState> {
-    get(services::show)
-        .put(services::define)
-        .delete(services::forget)
 }
 
 fn terminal_routes() -> Router<RestState> {

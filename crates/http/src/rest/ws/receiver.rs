@@ -250,12 +250,11 @@ impl WsReceiver {
     fn discard_received_keys(&mut self) -> usize {
         let mut dropped = 0;
         while let Some(Some(Ok(message))) = self.stream.next().now_or_never() {
-            match message {
-                Message::Binary(keys) => dropped += keys.len(),
-                other => {
-                    self.next_message = Some(other);
-                    break;
-                }
+            if let Message::Binary(keys) = &message {
+                dropped += keys.len();
+            } else {
+                self.next_message = Some(message);
+                break;
             }
         }
         dropped
