@@ -9,6 +9,7 @@ mod busy_reason;
 mod idempotency;
 mod install;
 mod output_start;
+mod prepare_prompt;
 mod run;
 mod run_slots;
 mod run_state;

@@ -15,7 +15,7 @@ use super::output_start::{self, OutputPrefix};
 use super::run::{ShellEnd, ShellRun};
 use super::run_slots::KnownPrompt;
 use super::run_state::{RunInput, RunOutcome, RunProgress, ShellInspection};
-use super::runner_event::{InspectionSchedule, QUIET_MS, RunnerEvent, input_from_mark};
+use super::runner_event::{InspectionSchedule, RunnerEvent, input_from_mark};
 use super::script::{self, INTERRUPT};
 use super::shell_scanner::ShellScanner;
 use super::{ShellContext, busy_reason, tty_processes};
@@ -31,8 +31,6 @@ use crate::wait;
 /// How long a shell may take to show its first prompt, or the prompt after a command, in
 /// milliseconds.
 const PROMPT_WAIT_MS: u64 = 10_000;
-/// How long a shell may take to discard a part of a paste, in milliseconds: fish draws all of it first.
-const DISCARD_WAIT_MS: u64 = 30_000;
 /// How long a shell may take to discard a rejected text, in milliseconds.
 const GIVE_UP_MS: u64 = 1_000;
 
@@ -41,12 +39,12 @@ const GIVE_UP_MS: u64 = 1_000;
 pub(super) struct ShellRunner<'a> {
     core: &'a EngineInner,
     leases: &'a WriterLeases,
-    entry: Arc<ExecutionHandle>,
-    shell: &'a ShellSession,
+    pub(super) entry: Arc<ExecutionHandle>,
+    pub(super) shell: &'a ShellSession,
     /// The prompt as the last script left it.
     prompt: KnownPrompt,
     follower: JournalFollower,
-    scanner: ShellScanner,
+    pub(super) scanner: ShellScanner,
     /// The terminal modes when the script was typed.
     modes: Modes,
     /// The name of the session leader when the script was typed.
@@ -54,7 +52,7 @@ pub(super) struct ShellRunner<'a> {
     /// Whether keys were typed at the current prompt: its line may not be empty.
     has_typed_keys: bool,
     /// The finished writes when the prompt was found.
-    writes_seen: u64,
+    pub(super) writes_seen: u64,
     /// The offset at which the line editor submitted the typed text.
     accepted_at: Option<u64>,
     /// The current question, as found by the last inspection.
@@ -279,74 +277,6 @@ impl<'a> ShellRunner<'a> {
         )
     }
 
-    /// Discards the beginning of an input whose rest was not written, and waits for the prompt after
-    /// it: the keys that clear a line would be part of an unfinished paste.
-    ///
-    /// # Errors
-    /// [`ControlError::Busy`] while another writes, whose input is not to be interrupted.
-    async fn discard_unfinished_input(
-        &mut self,
-        caller: &Caller,
-        deadline: Instant,
-    ) -> Result<(), Error> {
-        if !self.entry.has_unfinished_input() {
-            return Ok(());
-        }
-        let from = self.offset();
-        let mut keys = script::end_paste_keys(self.shell.kind);
-        let limit = Instant::now() + Duration::from_millis(DISCARD_WAIT_MS);
-        let mut schedule = InspectionSchedule::new(deadline.min(limit));
-        while !self.scanner.is_prompt_shown_after(from) {
-            match self.next_event(&schedule).await? {
-                RunnerEvent::Page(page) => {
-                    self.scanner.feed(&page, |_| {});
-                    schedule.reset();
-                }
-                RunnerEvent::Inspect => {
-                    // Once it waits for more, it has read all that was written: an interrupt drops only
-                    // what is in the terminal's first buffer, and a second one would interrupt what is
-                    // typed next. Fish ignores the key while it redraws.
-                    if self.inspect(false).await? == ShellInspection::AtPrompt {
-                        self.press_discard_keys(caller, keys).await?;
-                        keys = &[INTERRUPT];
-                    }
-                    schedule.back_off();
-                }
-                RunnerEvent::Ended => return Err(ControlError::Ended.into()),
-                RunnerEvent::TimedOut => {
-                    let reason = "it still holds a part of an earlier input; interrupt it";
-                    return Err(self.busy_error_with(reason.to_owned()));
-                }
-            }
-        }
-        self.entry.end_input();
-        Ok(())
-    }
-
-    /// Writes keys where no other input came since the prompt was found.
-    async fn press_discard_keys(&mut self, caller: &Caller, keys: &[u8]) -> Result<(), Error> {
-        let (kind, seen) = (WriteKind::Input, self.writes_seen);
-        submit_write_after(&self.entry, caller, keys.to_vec(), kind, seen).await?;
-        self.writes_seen += 1;
-        Ok(())
-    }
-
-    /// Zsh and fish enable bracketed paste just after showing their prompt: text typed before that
-    /// would be read line by line.
-    async fn wait_for_paste_mode(&mut self) -> Result<(), Error> {
-        let has_paste_mode = self.shell.kind == ShellKind::Bash;
-        let schedule = InspectionSchedule::new(Instant::now() + Duration::from_millis(QUIET_MS));
-        while !has_paste_mode && !self.scanner.modes().bracketed_paste {
-            match self.next_event(&schedule).await? {
-                RunnerEvent::Page(page) => self.scanner.feed(&page, |_| {}),
-                // Bracketed paste is disabled.
-                RunnerEvent::Inspect | RunnerEvent::TimedOut => break,
-                RunnerEvent::Ended => return Err(ControlError::Ended.into()),
-            }
-        }
-        Ok(())
-    }
-
     /// The offset after the observed output.
     pub(super) fn offset(&self) -> u64 {
         self.scanner.offset()
@@ -408,7 +338,10 @@ impl<'a> ShellRunner<'a> {
     }
 
     /// The next event.
-    async fn next_event(&mut self, schedule: &InspectionSchedule) -> Result<RunnerEvent, Error> {
+    pub(super) async fn next_event(
+        &mut self,
+        schedule: &InspectionSchedule,
+    ) -> Result<RunnerEvent, Error> {
         tokio::select! {
             biased;
             page = self.follower.next() => Ok(page?.map_or(RunnerEvent::Ended, RunnerEvent::Page)),
@@ -497,7 +430,7 @@ impl<'a> ShellRunner<'a> {
     }
 
     /// Inspects which process waits for input; `running` where a command is known to have begun.
-    async fn inspect(&mut self, running: bool) -> Result<ShellInspection, Error> {
+    pub(super) async fn inspect(&mut self, running: bool) -> Result<ShellInspection, Error> {
         // The inspection is interpreted by the output read so far. With unread output the shell is
         // in another state: its prompt after a command would be taken for a question.
         let end = self.follower.cursor().offset;
@@ -558,7 +491,7 @@ impl<'a> ShellRunner<'a> {
         ))
     }
 
-    fn busy_error_with(&self, reason: String) -> Error {
+    pub(super) fn busy_error_with(&self, reason: String) -> Error {
         Error::ShellBusy {
             id: self.entry.id,
             reason,
