@@ -3,8 +3,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from '@playwright/test';
 import { expectAccessible, expectNoOverflow, lengthenTexts } from './axe';
-import type { Daemon } from './daemon';
+import { Daemon } from './daemon';
 import { expect, open, test } from './fixture';
+import { clearQuestions } from './inbox-helpers';
 
 const DEFINITIONS = `
 [[template]]
@@ -142,6 +143,81 @@ test('a template that asks first is run when a person agrees, and not otherwise'
   await dialog.getByRole('button', { name: 'Yes, run it' }).click();
   await expect(page).toHaveURL(/\/p\/[\w-]+$/);
   expect(daemon.ostler('logs', page.url().split('/').at(-1) ?? '')).toContain('published 1.2.3');
+});
+
+/** The id of the only question that is open. */
+async function openQuestion(daemon: Daemon): Promise<string> {
+  const { interactions } = await (await daemon.fetch('/api/v1/interactions')).json();
+  expect(interactions).toHaveLength(1);
+  return interactions[0].id;
+}
+
+test('a start that somebody allows elsewhere is run, one that is refused is not', async ({
+  page,
+  daemon,
+}) => {
+  await clearQuestions(daemon);
+  await openTemplate(page, daemon, 'publish', project(daemon));
+  await page.getByLabel('version').fill('2.0.0');
+  await run(page).click();
+  const dialog = page.getByRole('dialog', { name: 'May this run?' });
+  await expect(dialog).toContainText('echo published 2.0.0');
+  daemon.ostler('interactions', 'answer', await openQuestion(daemon), 'no');
+  await expect(dialog).toContainText(/Answered by uid:\d+/);
+  await expect(dialog.getByRole('button', { name: 'Yes, run it' })).toHaveCount(0);
+  await expect(dialog.getByRole('button', { name: 'Close' }).last()).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(dialog).toHaveCount(0);
+  expect(daemon.ostler('ps', '--all')).not.toContain('published 2.0.0');
+
+  await run(page).click();
+  await expect(dialog.getByRole('button', { name: 'Yes, run it' })).toBeVisible();
+  daemon.ostler('interactions', 'answer', await openQuestion(daemon), 'yes');
+  await expect(page).toHaveURL(/\/p\/[\w-]+$/);
+  expect(daemon.ostler('logs', page.url().split('/').at(-1) ?? '')).toContain('published 2.0.0');
+});
+
+test('a question that ended without notice is closed by Escape, and the next one is shown', async ({
+  page,
+  daemon,
+}) => {
+  await clearQuestions(daemon);
+  await openTemplate(page, daemon, 'publish', project(daemon));
+  await page.getByLabel('version').fill('2.1.0');
+  await page.route('**/api/v1/interactions?**', (route) => route.abort());
+  await run(page).click();
+  const dialog = page.getByRole('dialog', { name: 'May this run?' });
+  await expect(dialog).toBeVisible();
+  daemon.ostler('interactions', 'answer', await openQuestion(daemon), 'no');
+  // The browser closes a dialog by itself at the second Escape.
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Escape');
+  await expect(dialog).toHaveCount(0);
+  await run(page).click();
+  await expect(dialog).toBeVisible();
+  await dialog.getByRole('button', { name: 'No' }).click();
+  await expect(dialog).toHaveCount(0);
+});
+
+test('a question that the end of the daemon cancelled is told as such', async ({ page }) => {
+  const daemon = new Daemon();
+  await daemon.start();
+  try {
+    await openTemplate(page, daemon, 'publish', project(daemon));
+    await page.getByLabel('version').fill('2.2.0');
+    await run(page).click();
+    const dialog = page.getByRole('dialog', { name: 'May this run?' });
+    await expect(dialog).toContainText('echo published 2.2.0');
+    await daemon.kill();
+    await daemon.start();
+    await expect(dialog).toContainText(/Cancelled/);
+    await dialog.getByRole('button', { name: 'Close' }).last().click();
+    await expect(dialog).toHaveCount(0);
+    await run(page).click();
+    await expect(dialog.getByRole('button', { name: 'Yes, run it' })).toBeVisible();
+  } finally {
+    await daemon.close();
+  }
 });
 
 test('what is wrong with a file of templates is told', async ({ page, daemon }) => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Interaction } from '../api/types';
-import { answerControl, answerOptions, questionEnd, questionText, shownNext } from './question';
+import { answerControl, answerOptions, isAllowed, questionEnd, questionText, shownNext } from './question';
 
 const question = (content: Partial<Interaction>): Interaction => ({
   id: 'i1',
@@ -71,4 +71,16 @@ test('the question that is shown stays', () => {
   expect(shownNext(null, pending)).toBe('i9');
   expect(shownNext('i1', pending)).toBe('i9');
   expect(shownNext('i1', [])).toBeNull();
+});
+
+test('what was asked about is allowed by a yes of somebody, and by nothing else', () => {
+  const answered = (answer?: string) =>
+    isAllowed({
+      status: 'answered',
+      end: { text: 'answered by ann', ...(answer === undefined ? {} : { answer }) },
+    });
+  expect(['yes', 'Y'].map(answered)).toEqual([true, true]);
+  expect(['no', 'yesterday', undefined].map(answered)).toEqual([false, false, false]);
+  expect(isAllowed({ status: 'open' })).toBe(false);
+  expect(isAllowed({ status: 'cancelled', end: { text: 'cancelled: restart', answer: 'yes' } })).toBe(false);
 });

@@ -56,6 +56,11 @@ export function questionEnd(question: Interaction, here: boolean): QuestionEnd |
   return { kind, here, by: end.by ?? null, reason };
 }
 
+/** Whether its answer permits what was asked about. */
+export function isAllowed({ status, end }: Pick<Interaction, 'status' | 'end'>): boolean {
+  return status === 'answered' && /^y(es)?$/i.test(end?.answer ?? '');
+}
+
 /** The shape of an end. */
 export function endIcon(end: QuestionEnd): 'check' | 'close' | 'clock' {
   if (end.kind === 'answered') return 'check';

@@ -62,6 +62,11 @@ async function load(): Promise<void> {
   }
 }
 
+/** A question with its answer, which lists do not have. */
+export async function readInteraction(id: string): Promise<Interaction> {
+  return body(api.GET('/api/v1/interactions/{id}', { params: { path: { id } } }));
+}
+
 export async function answerInteraction(id: string, value: string): Promise<void> {
   const ended = api.POST('/api/v1/interactions/{id}/answer', { params: { path: { id } }, body: { value } });
   accept(await body(ended));

@@ -2,6 +2,7 @@
 import { api, body } from '../../api/client';
 import { ApiError } from '../../api/problem';
 import type { Interaction } from '../../api/types';
+import { readInteraction } from '../../state/interactions.svelte';
 
 export type RunOutcome = { kind: 'started'; id: string } | { kind: 'asked'; question: Interaction };
 
@@ -25,7 +26,6 @@ export async function runTemplate(request: RunRequest): Promise<RunOutcome> {
   } catch (error) {
     const approval = error instanceof ApiError ? error.problem.approval : undefined;
     if (approval === undefined) throw error;
-    const question = await body(api.GET('/api/v1/interactions/{id}', { params: { path: { id: approval } } }));
-    return { kind: 'asked', question };
+    return { kind: 'asked', question: await readInteraction(approval) };
   }
 }
