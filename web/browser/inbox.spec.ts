@@ -2,6 +2,7 @@
 import type { Page } from '@playwright/test';
 import { expectAccessible, expectNoOverflow, lengthenTexts } from './axe';
 import { Daemon } from './daemon';
+import { start } from './executions';
 import { expect, open, test } from './fixture';
 import { ask, askingAgent, clearQuestions, look } from './inbox-helpers';
 
@@ -146,6 +147,45 @@ test('another answers first: the strip says so, and the next question comes', { 
   await expect(strip(page)).toContainText('The second?', { timeout: 15_000 });
   daemon.ostler('interactions', 'cancel', second.id);
   await expect(strip(page)).toContainText('Cancelled');
+});
+
+/** Runs one command after the other, as a busy machine does, until the returned function is called. */
+function keepBusy(daemon: Daemon): () => Promise<void> {
+  let goesOn = true;
+  const runs = (async () => {
+    while (goesOn) {
+      await start(daemon, 'true');
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+  })();
+  return () => {
+    goesOn = false;
+    return runs;
+  };
+}
+
+test('an ended question makes room for the next one, also while commands end all the time', async ({
+  page,
+  browser,
+  daemon,
+}) => {
+  const first = await ask(daemon, { kind: 'confirmation', message: 'The first?', timeout_ms: 60_000 });
+  await ask(daemon, { kind: 'confirmation', message: 'The second?', timeout_ms: 600_000 });
+  const elsewhere = await browser.newContext({ locale: 'en-GB' });
+  const inbox = await elsewhere.newPage();
+  await open(page, daemon, '/history');
+  await open(inbox, daemon, `/inbox/${first.id}`);
+  await expect(strip(page)).toContainText('The first?');
+  await expect(detail(inbox)).toContainText('The first?');
+  const rest = keepBusy(daemon);
+  try {
+    daemon.ostler('interactions', 'answer', first.id, 'yes');
+    await expect(strip(page)).toContainText('The second?', { timeout: 8_000 });
+    await expect(inbox).toHaveURL(/\/inbox$/, { timeout: 8_000 });
+  } finally {
+    await rest();
+    await elsewhere.close();
+  }
 });
 
 test('a late answer is refused and told', async ({ page, daemon }) => {

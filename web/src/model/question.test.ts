@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest';
 import type { Interaction } from '../api/types';
-import { answerControl, answerOptions, isAllowed, questionEnd, questionText, shownNext } from './question';
+import {
+  answerControl,
+  answerOptions,
+  idOfEnded,
+  isAllowed,
+  questionEnd,
+  questionText,
+  shownNext,
+} from './question';
 
 const question = (content: Partial<Interaction>): Interaction => ({
   id: 'i1',
@@ -83,4 +91,12 @@ test('what was asked about is allowed by a yes of somebody, and by nothing else'
   expect(['no', 'yesterday', undefined].map(answered)).toEqual([false, false, false]);
   expect(isAllowed({ status: 'open' })).toBe(false);
   expect(isAllowed({ status: 'cancelled', end: { text: 'cancelled: restart', answer: 'yes' } })).toBe(false);
+});
+
+test('one that has ended is the same each time that it is read', () => {
+  const ended = () => question({ status: 'answered', end: { text: 'answered by ann' } });
+  expect(idOfEnded(undefined)).toBeNull();
+  expect(idOfEnded(question({}))).toBeNull();
+  expect(idOfEnded(ended())).toBe('i1');
+  expect(idOfEnded(ended())).toBe(idOfEnded(ended()));
 });

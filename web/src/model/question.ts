@@ -56,6 +56,11 @@ export function questionEnd(question: Interaction, here: boolean): QuestionEnd |
   return { kind, here, by: end.by ?? null, reason };
 }
 
+/** The id of a question that has ended; `null` while it waits. It is what tells whether one ended newly. */
+export function idOfEnded(question: Pick<Interaction, 'id' | 'end'> | undefined): string | null {
+  return question?.end === undefined ? null : question.id;
+}
+
 /** Whether its answer permits what was asked about. */
 export function isAllowed({ status, end }: Pick<Interaction, 'status' | 'end'>): boolean {
   return status === 'answered' && /^y(es)?$/i.test(end?.answer ?? '');
