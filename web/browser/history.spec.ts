@@ -62,6 +62,17 @@ test('filters narrow it, and are in the address', async ({ page, daemon }) => {
   await expect(page).toHaveURL(/\/history$/);
 });
 
+test('what is shown as running is told to have ended when it has', async ({ page, daemon }) => {
+  const first = await start(daemon, 'sleep 300', { labels: ['ends'] });
+  const second = await start(daemon, 'sleep 300', { labels: ['ends'] });
+  await open(page, daemon, '/history?label=ends');
+  await expect(rowOf(page, first)).toContainText('Running');
+  await expect(rowOf(page, second)).toContainText('Running');
+  await post(daemon, `/api/v1/executions/${first.id}/stop`, { force: true });
+  await expect(rowOf(page, first)).not.toContainText('Running');
+  await expect(rowOf(page, second)).toContainText('Running');
+});
+
 test('pages lead back in time and forth', { tag: '@full' }, async ({ page, daemon }) => {
   const label = 'paged';
   for (let round = 0; round < 13; round += 1) {

@@ -3,7 +3,13 @@ import { api, body } from '../../api/client';
 import type { HistoryDetail, HistoryEntry } from '../../api/types';
 import { preferences } from '../../app/preferences.svelte';
 import { router } from '../../app/router.svelte';
+import { onEvent, onOpen } from '../../state/connection.svelte';
+import { coalesced, forEachLimited } from '../../state/refresh';
 import { historyRequest, parseHistoryView } from './history-query';
+import { runningIds, withNewer } from './history-row';
+
+const REFRESH_MS = 150;
+const CONCURRENT_READS = 6;
 
 /** Pages that the person came from, by the page that they led to, for the way back. */
 const newerPages = new Map<string, string>();
@@ -18,11 +24,51 @@ export class HistoryList {
   error = $state.raw<unknown>(null);
   isReading = $state(false);
   #reading = 0;
+  /** Entries that may have ended since they were read. */
+  readonly #ended = new Set<string>();
+  readonly #refresh = coalesced(() => this.#readEnded(), REFRESH_MS);
 
   /** Reads what the address says. Called within an effect. */
   read(): void {
     const request = historyRequest(this.view, preferences.utc);
     void this.#read(request);
+  }
+
+  /** Reads again what is shown as running and ends, until the returned function is called. */
+  followEnds(): () => void {
+    const ends = [
+      onOpen(() => this.#look(runningIds(this.entries ?? []))),
+      onEvent(({ event, uuid }) => {
+        if (event === 'finished' && uuid !== undefined) this.#look([uuid]);
+      }),
+    ];
+    return () => {
+      for (const end of ends) end();
+    };
+  }
+
+  #look(ids: readonly string[]): void {
+    for (const id of ids) this.#ended.add(id);
+    if (ids.length > 0) this.#refresh();
+  }
+
+  async #readEnded(): Promise<void> {
+    // What is being read may be older than the end: it is looked at when it is there.
+    if (this.isReading) return;
+    const ids = runningIds(this.entries ?? []).filter((id) => this.#ended.has(id));
+    this.#ended.clear();
+    const newer: HistoryEntry[] = [];
+    await forEachLimited(ids, CONCURRENT_READS, async (id) => {
+      try {
+        const detail = await readHistoryDetail(id);
+        newer.push(detail);
+        // That it is behind no more says nothing of the page, which may lack entries.
+        if (detail.behind) this.behind = detail.behind;
+      } catch {
+        // It stays as it was: the next event, or the next connection, is another chance.
+      }
+    });
+    if (this.entries !== null && newer.length > 0) this.entries = withNewer(this.entries, newer);
   }
 
   async #read(query: ReturnType<typeof historyRequest>): Promise<void> {
@@ -40,7 +86,10 @@ export class HistoryList {
     } catch (error) {
       if (turn === this.#reading) this.error = error;
     } finally {
-      if (turn === this.#reading) this.isReading = false;
+      if (turn === this.#reading) {
+        this.isReading = false;
+        if (this.#ended.size > 0) this.#refresh();
+      }
     }
   }
 

@@ -20,3 +20,14 @@ export function isBadEnd(entry: HistoryEntry): boolean {
   if (state === 'terminated' || state === 'completed') return false;
   return entry.signal !== undefined || (entry.exit_code ?? 0) !== 0;
 }
+
+/** Those that are shown as running, by their full ids. */
+export function runningIds(entries: readonly HistoryEntry[]): string[] {
+  return entries.filter(({ status }) => status === 'running').map(({ uuid }) => uuid);
+}
+
+/** The entries with what is known of some of them now; the order stays. */
+export function withNewer(entries: readonly HistoryEntry[], newer: readonly HistoryEntry[]): HistoryEntry[] {
+  const byId = new Map(newer.map((entry) => [entry.uuid, entry]));
+  return entries.map((entry) => byId.get(entry.uuid) ?? entry);
+}
