@@ -1,10 +1,8 @@
 /** What a person does to executions, wherever they are shown. What answers say is taken into the list at once. */
 import { api, body } from '../api/client';
 import type { CleanOutcome, Execution, StartRequest } from '../api/types';
+import { cleanInBatches } from './clean-batches';
 import { acceptExecution, executions, forgetExecutions } from './executions.svelte';
-
-/** Ids of one request to clean. */
-const CLEAN_BATCH = 500;
 
 /** Starts a command. */
 export async function startExecution(request: StartRequest): Promise<Execution> {
@@ -29,17 +27,16 @@ export async function rerunExecution(id: string): Promise<Execution> {
   return accept(api.POST('/api/v1/executions/{id}/again', { params: { path: { id } }, body: {} }));
 }
 
-/** Removes those that have ended, with their output; says what became of each, by the ids given. */
-export async function cleanExecutions(ids: readonly string[]): Promise<CleanOutcome> {
-  const all: CleanOutcome = { success: [], failed: [], running: [], not_found: [] };
-  for (let start = 0; start < ids.length; start += CLEAN_BATCH) {
-    const pids = ids.slice(start, start + CLEAN_BATCH);
+/**
+ * Removes those that have ended, with their output; says what became of each, by the ids given. Of several requests,
+ * those after the first that have no answer are told as failures.
+ */
+export function cleanExecutions(ids: readonly string[]): Promise<CleanOutcome> {
+  return cleanInBatches(ids, async (pids) => {
     const answer = await body(api.POST('/api/process/clean_selected', { body: { pids }, params: {} }));
     forgetExecutions([...answer.success, ...answer.not_found].map(({ pid }) => pid));
-    for (const kind of ['success', 'running', 'not_found'] as const) all[kind].push(...answer[kind]);
-    all.failed.push(...answer.failed);
-  }
-  return all;
+    return answer;
+  });
 }
 
 /** Removes all that have ended, with their output. */
