@@ -36,3 +36,8 @@ export function problemOf(status: number, body: unknown): Problem {
 export function isSignedOut(error: unknown): boolean {
   return error instanceof ApiError && error.problem.status === 401;
 }
+
+/** An error without what a new look at its cause has outdated: that there was no answer. What the daemon said stays. */
+export function withoutSilence(error: unknown): unknown {
+  return error instanceof ConnectionError ? null : error;
+}

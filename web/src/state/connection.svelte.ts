@@ -26,6 +26,10 @@ export const connection = {
   get usable(): boolean {
     return state.status.kind !== 'lost';
   },
+  /** Whether events arrive. */
+  get live(): boolean {
+    return state.status.kind === 'live';
+  },
   retryNow(): void {
     stream?.retryNow();
   },
