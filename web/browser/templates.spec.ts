@@ -145,6 +145,25 @@ test('a template that asks first is run when a person agrees, and not otherwise'
   expect(daemon.ostler('logs', page.url().split('/').at(-1) ?? '')).toContain('published 1.2.3');
 });
 
+test('a template that was changed meanwhile is shown before it runs', async ({ page }) => {
+  const daemon = new Daemon();
+  await daemon.start();
+  try {
+    await openTemplate(page, daemon, 'greet', project(daemon));
+    await page.getByLabel('name').fill('Ann');
+    await expect(preview(page)).toContainText('greet Hello Ann 2 false .');
+    project(daemon, DEFINITIONS.replace('"greet", "{word}"', '"greet", "changed", "{word}"'));
+    await run(page).click();
+    await expect(page.getByText(/^The template was changed meanwhile/)).toBeVisible();
+    await expect(preview(page)).toContainText('greet changed Hello Ann 2 false .');
+    expect(daemon.ostler('ps', '--all', '--quiet').trim()).toBe('');
+    await run(page).click();
+    await expect(page).toHaveURL(/\/p\/[\w-]+$/);
+  } finally {
+    await daemon.close();
+  }
+});
+
 /** The id of the only question that is open. */
 async function openQuestion(daemon: Daemon): Promise<string> {
   const { interactions } = await (await daemon.fetch('/api/v1/interactions')).json();

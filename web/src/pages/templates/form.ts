@@ -14,6 +14,23 @@ function initialValue({ type, default: preset }: TemplateParameter): string | bo
   return preset === undefined || preset === null ? '' : String(preset);
 }
 
+/** What the fields show when the template has changed: what was entered, where that is still a value of it. */
+export function keptValues(template: CommandTemplate, values: Values): Values {
+  return Object.fromEntries(
+    Object.entries(initialValues(template)).map(([name, initial]) => {
+      const entered = values[name];
+      return [name, typeof entered === typeof initial && entered !== undefined ? entered : initial];
+    }),
+  );
+}
+
+/** Whether two readings of a template make different commands, or from different parameters. */
+export function makesAnother(template: CommandTemplate, other: CommandTemplate): boolean {
+  const made = ({ command, args_template: args, parameters }: CommandTemplate) =>
+    JSON.stringify([command, args, Object.entries(parameters).sort(([a], [b]) => (a < b ? -1 : 1))]);
+  return made(template) !== made(other);
+}
+
 /** The values of the request: what is needed and empty is left out, so that the daemon names it. */
 export function requestValues(template: CommandTemplate, values: Values): Record<string, unknown> {
   return Object.fromEntries(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { CommandTemplate } from '../../api/types';
-import { initialValues, refusalOf, requestValues, templateGroups } from './form';
+import { initialValues, keptValues, makesAnother, refusalOf, requestValues, templateGroups } from './form';
 import { parameterOrder, previewOf, previewText, quoted } from './preview';
 
 const parameter = (type: string, fields: object = {}) => ({
@@ -55,6 +55,33 @@ describe('the preview', () => {
 describe('the form', () => {
   it('begins with the defaults', () => {
     expect(initialValues(template)).toEqual({ channel: 'beta', dry_run: true, version: '' });
+  });
+
+  it('keeps what was entered when the template changes, as far as it has a place', () => {
+    const { channel, ...others } = template.parameters;
+    const changed = {
+      ...template,
+      parameters: {
+        ...others,
+        version: parameter('boolean'),
+        target: parameter('string', { default: 'all' }),
+      },
+    };
+    expect(channel).toBeDefined();
+    expect(keptValues(changed, { channel: 'stable', dry_run: false, version: '1.0' })).toEqual({
+      dry_run: false,
+      version: false,
+      target: 'all',
+    });
+  });
+
+  it('tells whether another command is made', () => {
+    expect(makesAnother(template, structuredClone(template))).toBe(false);
+    expect(makesAnother(template, { ...template, name: 'Ship', estimated_duration: 5 })).toBe(false);
+    expect(makesAnother(template, { ...template, command: 'bash' })).toBe(true);
+    expect(makesAnother(template, { ...template, args_template: ['{version}'] })).toBe(true);
+    const { version: _, ...fewer } = template.parameters;
+    expect(makesAnother(template, { ...template, parameters: fewer })).toBe(true);
   });
 
   it('leaves to the daemon to name what is missing', () => {
