@@ -206,6 +206,49 @@ test('a definition is kept, started by its name, and deleted', async ({ page, da
   await expect.poll(() => listServices(daemon).filter((it) => it.defined_in === 'api').length).toBe(0);
 });
 
+test('a definition that somebody else keeps or deletes is seen without an event', async ({
+  page,
+  daemon,
+}) => {
+  await page.clock.install();
+  await open(page, daemon, '/services');
+  await expect(button(page, 'Start a service').first()).toBeVisible();
+  // The stream of events does not begin again, which would be another reason to read the list.
+  await page.route('**/api/v1/events**', (route) => route.abort());
+  const define = (method: string, content?: object) =>
+    daemon.fetch('/api/v1/services/elsewhere', {
+      method,
+      headers: { 'Content-Type': 'application/json' },
+      ...(content === undefined ? {} : { body: JSON.stringify(content) }),
+    });
+  const command = { argv: { program: 'sleep', args: ['1'] } };
+  expect((await define('PUT', { command, cwd: daemon.dir })).ok).toBe(true);
+  await page.clock.fastForward(30_000);
+  await expect(card(page, 'elsewhere')).toBeVisible();
+  expect((await define('DELETE')).ok).toBe(true);
+  await page.clock.fastForward(30_000);
+  await expect(card(page, 'elsewhere')).toHaveCount(0);
+});
+
+test('that nobody answered is told until the daemon is back', async ({ page }) => {
+  const daemon = new Daemon();
+  await daemon.start();
+  try {
+    await startByRest(daemon, 'files', fileServer(await freePort()));
+    await open(page, daemon, '/services');
+    const files = card(page, 'files');
+    await expect(files.locator('[data-state="ready"]')).toBeVisible();
+    await daemon.kill();
+    await button(files, 'Restart').click();
+    await expect(files.getByRole('alert')).toContainText('The daemon does not answer');
+    await daemon.start();
+    await expect(files.getByRole('alert')).toHaveCount(0);
+    await expect(files.locator('[data-state="ready"]')).toBeVisible();
+  } finally {
+    await daemon.close();
+  }
+});
+
 test('services of a workspace start in their order, and those that depend on others stop first', {
   tag: '@full',
 }, async ({ page, daemon }) => {

@@ -3,7 +3,7 @@ import { api, body } from '../api/client';
 import { ApiError } from '../api/problem';
 import type { Execution, LedgerEvent } from '../api/types';
 import { onEvent, onOpen } from './connection.svelte';
-import { coalesced, forEachLimited } from './refresh';
+import { coalesced, forEachLimited, whileVisible } from './refresh';
 
 /** Executions of one page of the list. */
 const PAGE = 1_000;
@@ -91,12 +91,9 @@ export function followExecutions(): () => void {
       dirty.add(event.uuid);
       requestRefresh();
     }),
+    whileVisible(requestReload, RELOAD_MS),
   ];
-  const timer = setInterval(() => {
-    if (document.visibilityState === 'visible') requestReload();
-  }, RELOAD_MS);
   return () => {
-    clearInterval(timer);
     for (const end of ends) end();
   };
 }

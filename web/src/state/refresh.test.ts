@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { coalesced, forEachLimited } from './refresh';
+import { coalesced, forEachLimited, whileVisible } from './refresh';
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
 
 test('requests become one call, and one more for those during it', async () => {
   let calls = 0;
@@ -39,4 +42,21 @@ test('no more than the limit at a time, and every item', async () => {
   });
   expect(most).toBe(2);
   expect(done.toSorted()).toEqual([1, 2, 3, 4, 5]);
+});
+
+test('again and again while the page is visible, until its end', () => {
+  const page = { visibilityState: 'visible' };
+  vi.stubGlobal('document', page);
+  const action = vi.fn();
+  const end = whileVisible(action, 1_000);
+  vi.advanceTimersByTime(2_500);
+  expect(action).toHaveBeenCalledTimes(2);
+  page.visibilityState = 'hidden';
+  vi.advanceTimersByTime(5_000);
+  expect(action).toHaveBeenCalledTimes(2);
+  page.visibilityState = 'visible';
+  vi.advanceTimersByTime(1_000);
+  end();
+  vi.advanceTimersByTime(5_000);
+  expect(action).toHaveBeenCalledTimes(3);
 });

@@ -42,3 +42,11 @@ export async function forEachLimited<T>(
   });
   await Promise.all(workers);
 }
+
+/** Calls `action` again and again while the page is visible, until the returned function is called. */
+export function whileVisible(action: () => void, everyMs: number): () => void {
+  const timer = setInterval(() => {
+    if (document.visibilityState === 'visible') action();
+  }, everyMs);
+  return () => clearInterval(timer);
+}

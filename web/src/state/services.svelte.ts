@@ -3,10 +3,12 @@ import { api, body } from '../api/client';
 import type { LedgerEvent, Service } from '../api/types';
 import { serviceKey } from '../model/service';
 import { onEvent, onOpen } from './connection.svelte';
-import { coalesced } from './refresh';
+import { coalesced, whileVisible } from './refresh';
 
 const PAGE = 200;
 const REFRESH_MS = 200;
+/** What no event tells, such as a definition that somebody else changed, is seen after so long. */
+const RELOAD_MS = 30_000;
 
 const RELEVANT = new Set<LedgerEvent['event']>([
   'created',
@@ -74,6 +76,7 @@ export function followServices(): () => void {
     onEvent((event) => {
       if (RELEVANT.has(event.event)) request();
     }),
+    whileVisible(request, RELOAD_MS),
   ];
   return () => {
     for (const end of ends) end();
