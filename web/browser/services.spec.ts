@@ -230,6 +230,23 @@ test('a definition that somebody else keeps or deletes is seen without an event'
   await expect(card(page, 'elsewhere')).toHaveCount(0);
 });
 
+test('with the dismissed ones, more are shown than one page of the list has', async ({ page }) => {
+  const daemon = new Daemon();
+  await daemon.start();
+  try {
+    const body = JSON.stringify({ command: { argv: { program: 'sleep', args: ['1'] } }, cwd: daemon.dir });
+    const headers = { 'Content-Type': 'application/json' };
+    for (let n = 0; n < 203; n += 1) {
+      const kept = await daemon.fetch(`/api/v1/services/kept-${n}`, { method: 'PUT', headers, body });
+      expect(kept.ok).toBe(true);
+    }
+    await open(page, daemon, '/services?dismissed=1');
+    await expect(page.getByRole('article')).toHaveCount(203);
+  } finally {
+    await daemon.close();
+  }
+});
+
 test('that nobody answered is told until the daemon is back', async ({ page }) => {
   const daemon = new Daemon();
   await daemon.start();
