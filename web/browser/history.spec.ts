@@ -92,6 +92,22 @@ test('pages lead back in time and forth', { tag: '@full' }, async ({ page, daemo
   expect(await rows(page).first().getAttribute('data-entry')).toBe(first);
 });
 
+test('from a page that was opened by its address, the way leads to the newest', async ({ page, daemon }) => {
+  const one = await start(daemon, 'true', { labels: ['linked'] });
+  await ended(daemon, one.id);
+  await open(page, daemon, '/history?label=linked&before=999999999');
+  await expect(rowOf(page, one)).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Newer' })).toHaveCount(0);
+  await page.getByRole('button', { name: 'Newest' }).click();
+  await expect(page).toHaveURL(/\/history\?label=linked$/);
+  // The last day that an address can name.
+  const answer = page.waitForResponse(/\/api\/v1\/history\?/);
+  await page.getByLabel('To', { exact: true }).fill('9999-12-31');
+  expect((await answer).status()).toBe(200);
+  await expect(page).toHaveURL(/to=9999-12-31/);
+  await expect(rowOf(page, one)).toBeVisible();
+});
+
 test('how a command usually ends is told', async ({ page, daemon }) => {
   for (let run = 0; run < 6; run += 1) {
     const { id } = await start(daemon, `exit ${run === 3 ? 1 : 0} # usual`, { labels: ['usual'] });

@@ -7,12 +7,13 @@ import { onEvent, onOpen } from '../../state/connection.svelte';
 import { coalesced, forEachLimited } from '../../state/refresh';
 import { historyRequest, parseHistoryView } from './history-query';
 import { runningIds, withNewer } from './history-row';
+import { WayBack } from './way-back';
 
 const REFRESH_MS = 150;
 const CONCURRENT_READS = 6;
 
-/** Pages that the person came from, by the page that they led to, for the way back. */
-const newerPages = new Map<string, string>();
+/** Also for the way back from another page of the interface; a reload forgets it. */
+const wayBack = new WayBack();
 
 export class HistoryList {
   readonly view = $derived(parseHistoryView(router.query));
@@ -100,12 +101,12 @@ export class HistoryList {
 
   /** Remembers that this page led to the next. */
   leave(): void {
-    if (this.next !== null) newerPages.set(String(this.next), String(this.view.before ?? ''));
+    if (this.next !== null) wayBack.leave(this.view, this.next);
   }
 
-  /** What the page before was before; empty for the newest. */
-  get newerBefore(): string {
-    return newerPages.get(String(this.view.before)) ?? '';
+  /** What the next newer page is before, `null` for the newest; `undefined` where it is not known. */
+  get newer(): number | null | undefined {
+    return wayBack.newer(this.view);
   }
 }
 

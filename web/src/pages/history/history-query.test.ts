@@ -41,3 +41,9 @@ test('days are those of this machine unless UTC is chosen', () => {
   const { since } = historyRequest(parse('from=2026-11-01'), false);
   expect(Date.parse(since ?? '')).toBe(new Date(2026, 10, 1).getTime());
 });
+
+test('a last day that no later day follows is no limit', () => {
+  expect(historyRequest(parse('to=9999-12-31'), true)).toEqual({ limit: PAGE });
+  expect(historyRequest(parse('to=9999-12-30'), true).until).toBe('9999-12-31T00:00:00.000Z');
+  expect(historyRequest(parse('from=2024-02-28&to=2024-02-28'), true).until).toBe('2024-02-29T00:00:00.000Z');
+});

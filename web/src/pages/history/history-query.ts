@@ -26,7 +26,6 @@ type Query = NonNullable<paths['/api/v1/history']['get']['parameters']['query']>
 
 /** Rows of a page. */
 export const PAGE = 100;
-const DAY_MS = 86_400_000;
 
 export function parseHistoryView(query: URLSearchParams): HistoryView {
   const status = STATUSES.find((one) => one === query.get('status')) ?? '';
@@ -64,6 +63,8 @@ export function isFilteredHistory({
 /** The request for a page. Days are those of UTC, or of this machine. */
 export function historyRequest(view: HistoryView, utc: boolean): Query {
   const { status, text, label, project, session, from, to, before } = view;
+  const since = from ? startOfDay(from, 0, utc) : null;
+  const until = to ? startOfDay(to, 1, utc) : null;
   return {
     limit: PAGE,
     ...(status ? { status } : {}),
@@ -71,16 +72,17 @@ export function historyRequest(view: HistoryView, utc: boolean): Query {
     ...(label ? { label } : {}),
     ...(project ? { project } : {}),
     ...(session ? { session } : {}),
-    ...(from ? { since: startOfDay(from, utc) } : {}),
-    ...(to ? { until: startOfDay(dayAfter(to), utc) } : {}),
+    ...(since === null ? {} : { since }),
+    ...(until === null ? {} : { until }),
     ...(before === null ? {} : { before }),
   };
 }
 
-function startOfDay(day: string, utc: boolean): string {
-  return new Date(utc ? `${day}T00:00:00Z` : `${day}T00:00:00`).toISOString();
-}
-
-function dayAfter(day: string): string {
-  return new Date(Date.parse(`${day}T00:00:00Z`) + DAY_MS).toISOString().slice(0, 10);
+/** So many days later; `null` outside the years that have four digits: nothing has run then. */
+function startOfDay(day: string, later: number, utc: boolean): string | null {
+  const date = new Date(utc ? `${day}T00:00:00Z` : `${day}T00:00:00`);
+  if (utc) date.setUTCDate(date.getUTCDate() + later);
+  else date.setDate(date.getDate() + later);
+  const time = date.toISOString();
+  return /^\d{4}-/.test(time) ? time : null;
 }
