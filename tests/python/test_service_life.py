@@ -648,3 +648,22 @@ def test_a_service_may_have_the_name_of_an_action(installation, name):
     assert b"running" in installation.cli("service", "status", name).stdout
     installation.cli("service", "stop", name)
     installation.cli("service", "forget", name)
+
+
+def test_a_restart_uses_the_definition_of_now(service_client, installation):
+    define = ("service", "define", "web", "--", "sleep")
+    installation.cli(*define, "301")
+    installation.cli("service", "up", "web")
+    first = service_client.service("web")
+    installation.cli(*define, "302")
+    installation.cli("service", "restart", "web")
+    second = service_client.service("web")
+    assert second["command"] == "sleep 302" and second["living"], second
+    # Unchanged, it is started again under its id.
+    installation.cli("service", "restart", "web")
+    third = service_client.service("web")
+    assert third["execution"]["id"] == second["execution"]["id"] != first["execution"]["id"]
+    # As a stopped one, it is shown as it would be started.
+    installation.cli("service", "stop", "web")
+    installation.cli(*define, "303")
+    assert service_client.service("web")["command"] == "sleep 303"

@@ -19,6 +19,7 @@ use super::{
 use crate::admission::{arguments, secret_fields, secrets};
 use crate::detection::DetectedService;
 use crate::error::Error;
+use crate::execution::ExecutionHandle;
 use crate::project;
 use crate::readiness::is_port_conflict;
 use crate::request::{StartRequest, StopRequest};
@@ -228,7 +229,8 @@ impl ServiceManager {
             Some(_) => Some(starter.services().get(name)?),
             None => None,
         };
-        if let Some(entry) = found.as_ref().filter(|entry| !entry.is_finished()) {
+        let living = found.as_ref().filter(|entry| !entry.is_finished());
+        if let Some(entry) = living.filter(|entry| !self.is_redefined(caller, entry)) {
             let by = caller.owner.principal.clone();
             let reason = "asked for".to_owned();
             match stop::restart_and_wait(&self.core, entry, by, reason).await {
@@ -245,24 +247,42 @@ impl ServiceManager {
             Some(entry) => restart_request::service_request(self, &entry)?,
             None => self.find_restartable(starter, name, problem)?,
         };
+        let (context, base, service) = self.current_definition(caller, service)?;
+        let starter = ServiceStarter::new(self, caller, &context);
+        let steps = starter.steps(vec![service], &base)?;
+        let outcomes = Box::pin(starter.run_steps(&steps)).await;
+        Ok(start_plan::last_outcome(outcomes)?.service)
+    }
+
+    /// Whether a service was defined anew since it was started.
+    fn is_redefined(&self, caller: &Caller, entry: &ExecutionHandle) -> bool {
+        let service = restart_request::service_request(self, entry);
+        let current = service.and_then(|service| self.current_definition(caller, service));
+        current.is_ok_and(|(_, _, service)| service.is_changed_since_start(entry))
+    }
+
+    /// A service as it is defined now, where it was started from a definition; with the workspace of
+    /// the definition and the request that it is based on.
+    fn current_definition(
+        &self,
+        caller: &Caller,
+        service: ResolvedService,
+    ) -> Result<(WorkspaceContext, StartRequest, ResolvedService), Error> {
         let context = match service.origin.as_ref().map(|it| it.defined_in.as_path()) {
             Some(path) if path.is_file() => WorkspaceContext::from_manifest(Manifest::read(path)?),
             Some(_) | None => self.context(&service.request.start),
         };
-        let starter = ServiceStarter::new(self, caller, &context);
         let base = service
             .base
             .as_deref()
             .unwrap_or(&service.request.start)
             .clone();
-        // The definition may have changed by now.
+        let starter = ServiceStarter::new(self, caller, &context);
         let defined = service
             .origin
             .as_ref()
             .and_then(|_| starter.find_definition(service.name(), &base));
-        let steps = starter.steps(vec![defined.unwrap_or(service)], &base)?;
-        let outcomes = Box::pin(starter.run_steps(&steps)).await;
-        Ok(start_plan::last_outcome(outcomes)?.service)
+        Ok((context, base, defined.unwrap_or(service)))
     }
 
     /// See [`Engine::services`](crate::Engine::services).

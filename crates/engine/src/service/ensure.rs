@@ -89,7 +89,7 @@ impl ServiceStarter<'_> {
         };
         let decision = {
             let live = entry.live.borrow();
-            let changed = is_definition_changed(service, &entry);
+            let changed = service.is_changed_since_start(&entry);
             decide_reuse(
                 &live.state,
                 live.waiting_for.as_deref(),
@@ -248,18 +248,6 @@ fn differing_options(
     ];
     let differing = all.into_iter().filter(|(_, differs)| *differs);
     differing.map(|(name, _)| name).collect()
-}
-
-/// Whether the definition differs from the one it was started from.
-fn is_definition_changed(service: &ResolvedService, entry: &ExecutionHandle) -> bool {
-    let plan = plan_of(entry);
-    match (&service.origin, &plan.defined_as) {
-        (Some(origin), Some(fingerprint)) => {
-            plan.defined_in.as_ref() == Some(&origin.defined_in)
-                && *fingerprint != origin.defined_as
-        }
-        (Some(_), None) | (None, _) => false,
-    }
 }
 
 /// Whether it runs in the same directory, symbolic links resolved.

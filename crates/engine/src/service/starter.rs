@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ostler_model::{ByteString, Caller, Command, RequestRecord, ServiceRecord, Timestamp};
 
 use super::build_request::{AssignedPort, DefinitionOrigin, RequestInputs, build_request};
-use super::caller_services::{CallerServices, service_info};
+use super::caller_services::{CallerServices, plan_of, service_info};
 use super::definition::ServiceDefinition;
 use super::definition_store::API;
 use super::locks::ServiceKey;
@@ -48,6 +48,18 @@ pub(crate) struct ResolvedService {
 }
 
 impl ResolvedService {
+    /// Whether its definition differs from the one that an execution was started from.
+    pub(super) fn is_changed_since_start(&self, entry: &ExecutionHandle) -> bool {
+        let plan = plan_of(entry);
+        match (&self.origin, &plan.defined_as) {
+            (Some(origin), Some(fingerprint)) => {
+                plan.defined_in.as_ref() == Some(&origin.defined_in)
+                    && *fingerprint != origin.defined_as
+            }
+            (Some(_), None) | (None, _) => false,
+        }
+    }
+
     /// An ad-hoc request.
     pub(crate) const fn from_request(request: ServiceRequest) -> Self {
         Self {
@@ -325,8 +337,19 @@ impl<'a> ServiceStarter<'a> {
         if entry.is_finished() {
             let started = info.execution.as_ref().and_then(|it| it.state.created_at);
             info.notes.extend(self.failed_start(&info.name, started));
+            info.command = self.redefined_command(entry).unwrap_or(info.command);
         }
         info
+    }
+
+    /// The command of the next start, where the definition has changed since the last one.
+    fn redefined_command(self, entry: &ExecutionHandle) -> Option<String> {
+        let plan = plan_of(entry);
+        plan.defined_in.as_ref()?;
+        let service = self.find_definition(&plan.name, &StartRequest::argv(["true"], "/"))?;
+        service
+            .is_changed_since_start(entry)
+            .then(|| self.preview_request(&service).command.display())
     }
 
     /// The key of a name in the caller's workspace.
