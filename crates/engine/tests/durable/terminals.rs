@@ -1,7 +1,7 @@
 //! Terminal sessions over the end of an engine.
 
 use libtest_mimic::Trial;
-use ostler_engine::{Engine, TerminalInput, WaitEnd, WaitFor};
+use ostler_engine::{Engine, Error, TerminalInput, WaitEnd, WaitFor};
 use ostler_model::{Cursor, Event, TermSize};
 use ostler_terminal::{InputPiece, ScreenSnapshot};
 use tempfile::TempDir;
@@ -21,8 +21,8 @@ pub(super) fn trials() -> Vec<Trial> {
         Trial::test("an_ended_screen_is_there_after_a_restart", || {
             block(an_ended_screen_is_there_after_a_restart())
         }),
-        Trial::test("a_lease_ends_with_its_engine", || {
-            block(a_lease_ends_with_its_engine())
+        Trial::test("a_lease_is_reserved_by_the_next_engine", || {
+            block(a_lease_is_reserved_by_the_next_engine())
         }),
     ]
 }
@@ -186,7 +186,7 @@ async fn an_ended_screen_is_there_after_a_restart() {
     }
 }
 
-async fn a_lease_ends_with_its_engine() {
+async fn a_lease_is_reserved_by_the_next_engine() {
     let state = TempDir::new().expect("a directory");
     let engine = open(state.path()).await;
     let id = start(&engine, &["cat"]).await;
@@ -207,6 +207,16 @@ async fn a_lease_ends_with_its_engine() {
     drop(engine);
 
     let engine = open(state.path()).await;
+    let typing = TerminalInput {
+        pieces: text("too early\n"),
+        lease: None,
+    };
+    let typed = engine.send_input(&test_caller(), &id, typing).await;
+    assert!(matches!(typed, Err(Error::Leased { .. })), "{typed:?}");
+    let lease = engine
+        .acquire_lease(&test_caller(), &id, "somebody", false)
+        .await;
+    drop(lease.expect("it is theirs"));
     type_keys(&engine, &id, text("free\n")).await;
     wait_screen(&engine, &id, |view| view.text().contains("free")).await;
     engine
@@ -224,6 +234,6 @@ async fn a_lease_ends_with_its_engine() {
             None
         })
         .collect();
-    assert_eq!(hands, [true, false]);
+    assert_eq!(hands, [true, true, false]);
     engine.shutdown().await;
 }
