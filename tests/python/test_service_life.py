@@ -640,16 +640,6 @@ def test_two_hundred_services_that_flap(installation):
     flap(installation, 200, 20, 0.5)
 
 
-@pytest.mark.parametrize("name", ["up", "ensure"])
-def test_a_service_may_have_the_name_of_an_action(installation, name):
-    installation.cli("service", "define", name, "--", "sleep", "300")
-    assert installation.json("service", "status", name)["name"] == name
-    installation.cli("service", "up", name)
-    assert b"running" in installation.cli("service", "status", name).stdout
-    installation.cli("service", "stop", name)
-    installation.cli("service", "forget", name)
-
-
 def test_a_restart_uses_the_definition_of_now(service_client, installation):
     define = ("service", "define", "web", "--", "sleep")
     installation.cli(*define, "301")

@@ -29,24 +29,9 @@ pub(super) struct Route {
     pub(super) handler: String,
 }
 
-impl Route {
-    /// Whether this is `other` for one value of its parameter, in a path that has a method of its own.
-    fn is_case_of(&self, other: &Self) -> bool {
-        let ends = self.path.rsplit_once('/').zip(other.path.rsplit_once('/'));
-        let is_case = |((prefix, value), (other_prefix, parameter)): ((_, &str), (_, &str))| {
-            prefix == other_prefix && !value.starts_with('{') && parameter.starts_with('{')
-        };
-        let handler = (&self.method, &self.module, &self.handler);
-        handler == (&other.method, &other.module, &other.handler) && ends.is_some_and(is_case)
-    }
-}
-
 /// Every route, in the order of the table.
 pub(super) fn routes(items: &RustItems) -> Result<Vec<Route>> {
-    let mut routes = of_function(items, &format!("{REST}/routes.rs"), ROUTER)?;
-    let all = routes.clone();
-    routes.retain(|route| !all.iter().any(|other| route.is_case_of(other)));
-    Ok(routes)
+    of_function(items, &format!("{REST}/routes.rs"), ROUTER)
 }
 
 fn of_function(items: &RustItems, place: &str, name: &str) -> Result<Vec<Route>> {

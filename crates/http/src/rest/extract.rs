@@ -2,7 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
-use axum::extract::{FromRequest, FromRequestParts, Path, RawPathParams, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use ostler_engine::Error;
 use serde::de::DeserializeOwned;
@@ -19,7 +19,7 @@ const QUOTED_HEAD_CHARS: usize = 100;
 /// Characters of its end: a list of all fields of a body fits.
 const QUOTED_TAIL_CHARS: usize = 1_200;
 
-/// The id in a route's path; where the route has none, its last segment, which is also a name.
+/// The id in a route's path.
 #[derive(Debug)]
 pub(super) struct PathId(pub(super) String);
 
@@ -27,11 +27,6 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
     type Rejection = HttpProblem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpProblem> {
-        let params = RawPathParams::from_request_parts(parts, state).await;
-        if params.is_ok_and(|params| params.iter().next().is_none()) {
-            let segment = parts.uri.path().rsplit('/').next();
-            return Ok(Self(segment.unwrap_or_default().to_owned()));
-        }
         let path = Path::<String>::from_request_parts(parts, state).await;
         let to_problem = |rejection: PathRejection| HttpProblem::value(rejection.body_text());
         path.map(|Path(id)| Self(id)).map_err(to_problem)

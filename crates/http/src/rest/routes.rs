@@ -178,21 +178,8 @@ fn service_routes() -> Router<RestState> {
     Router::new()
         .route("/detect", post(services::detect))
         .route("/services", get(services::list).post(services::start))
-        // A service may have the name of an action.
-        .route(
-            "/services/ensure",
-            get(services::show)
-                .put(services::define)
-                .delete(services::forget)
-                .post(services::ensure),
-        )
-        .route(
-            "/services/up",
-            get(services::show)
-                .put(services::define)
-                .delete(services::forget)
-                .post(services::up),
-        )
+        .route("/services/ensure", post(services::ensure))
+        .route("/services/up", post(services::up))
         .route(
             "/services/{name}",
             get(services::show)
