@@ -379,6 +379,7 @@ def calls_of(tool, alpha):
                 yield {**arguments, name: value}, identifier, name
 
 
+@pytest.mark.limit(180)
 def test_no_tool_shows_or_changes_what_belongs_to_another_project(served):
     count = 0
     for profile in profiles():

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import socket
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -113,6 +114,15 @@ def token_daemon(binary):
 
 
 def ask(http_daemon, name, method, path, body=None, headers=None):
+    """Asks; again while the history is behind the ledger, which takes a busy machine some seconds."""
+    deadline = time.monotonic() + 30
+    while True:
+        status, text = ask_once(http_daemon, name, method, path, body, headers)
+        if status != 503 or '"retryable":true' not in text or time.monotonic() > deadline:
+            return status, text
+
+
+def ask_once(http_daemon, name, method, path, body=None, headers=None):
     """One request as a principal: `(status, text)`."""
     where = urlsplit(http_daemon.base)
     connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
