@@ -547,3 +547,16 @@ async def test_an_interrupted_write_names_where_to_look(installation, end):
             installation.cli("shutdown")
         reply = await call
         assert reply.is_error and f'look with pty_read {{"session":"{shell.id}"}}' in reply.text, reply
+
+
+async def test_an_undisturbed_prompt_is_not_cleared(installation):
+    """The clearing keys are typed only where somebody else wrote since the last script."""
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell("bash")
+        await finished(shell, "bind -x '\"\\C-k\": touch cleared'")
+        await finished(shell, "true")
+        await finished(shell, "true")
+        assert not (installation.work / "cleared").exists()
+        await shell.type("half a line")
+        await finished(shell, "true")
+        assert (installation.work / "cleared").exists()

@@ -100,8 +100,9 @@ impl Mirror {
         Ok(existed)
     }
 
-    /// Copies new data; where output was cleared since the copy began, begins it anew. Returns the bytes of output copied. `subject.events` holds all events so
-    /// far; those copied before are skipped.
+    /// Copies new data; where output was cleared since the copy began, begins it anew. Returns the
+    /// bytes of output copied. `subject.events` holds all events so far; those copied before are
+    /// skipped.
     ///
     /// # Errors
     /// When the journal cannot be read or the copy cannot be written; the saved copy stays, and the

@@ -15,7 +15,7 @@ use ostler_sys::open_files;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
-use super::command::DriverCommand;
+use super::command::{DriverCommand, WriteKind};
 use super::disclosure::IdDisclosure;
 use super::input_record::InputRecord;
 use super::timeline::Timeline;
@@ -424,7 +424,10 @@ impl ExecutionHandle {
             let commands = self.commands.lock();
             commands.clone()
         };
-        if matches!(ask, DriverCommand::Write(_)) {
+        // A query of the progress of an input writes nothing.
+        if let DriverCommand::Write(write) = &ask
+            && !matches!(write.kind, WriteKind::QueryProgress(_))
+        {
             self.writes.fetch_add(1, Ordering::AcqRel);
         }
         match commands {
