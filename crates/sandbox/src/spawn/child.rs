@@ -65,13 +65,8 @@ fn prepare_and_exec(shared: &ChildContext<'_>) -> SpawnStep {
     let spec = shared.spec;
     // SAFETY: system calls on pointers prepared by the parent and alive until exec.
     unsafe {
-        let group_result = if spec.terminal {
-            libc::setsid()
-        } else {
-            libc::setpgid(0, 0)
-        };
-        if group_result < 0 {
-            return SpawnStep::Group;
+        if libc::setsid() < 0 {
+            return SpawnStep::Session;
         }
         for join in spec.cgroup_procs {
             if libc::write(join.as_raw_fd(), c"0".as_ptr().cast(), 1) < 0 {

@@ -117,8 +117,8 @@ pub struct SpawnedChild {
 pub enum SpawnStep {
     /// clone3(2) itself.
     Clone,
-    /// setpgid(2) or setsid(2).
-    Group,
+    /// setsid(2).
+    Session,
     /// Joining a cgroup.
     Cgroup,
     /// dup2(2) of standard streams.
@@ -141,7 +141,7 @@ pub enum SpawnStep {
 
 const SPAWN_STEPS: [SpawnStep; 11] = [
     SpawnStep::Clone,
-    SpawnStep::Group,
+    SpawnStep::Session,
     SpawnStep::Cgroup,
     SpawnStep::Stdio,
     SpawnStep::Terminal,
@@ -158,7 +158,7 @@ impl SpawnStep {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Clone => "clone",
-            Self::Group => "setpgid",
+            Self::Session => "setsid",
             Self::Cgroup => "cgroup",
             Self::Stdio => "stdio",
             Self::Terminal => "terminal",
