@@ -76,6 +76,8 @@ impl ShimRequest {
 pub(crate) enum ZygoteRequest {
     /// Fork this many shims.
     Fork { count: u32 },
+    /// Fork this many shims that force their records to the disk.
+    ForkDurable { count: u32 },
 }
 
 /// From the zygote to the daemon.

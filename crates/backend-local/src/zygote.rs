@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
 
+use ostler_journal::Durability;
 use ostler_sandbox::cgroup::{CgroupRoot, ShimName, SlotOwner};
 use ostler_sys::process_role::{self, Forked};
 use ostler_sys::seqpacket::{self, ReceiveMode};
@@ -115,18 +116,21 @@ impl Zygote {
             Err(_) => false,
             Ok(packet) if packet.len == 0 => false,
             Ok(packet) => {
-                if let Ok(ZygoteRequest::Fork { count }) = decode(&buffer[..packet.len]) {
-                    open_files::raise_limit_once();
-                    for _ in 0..count {
-                        self.fork_shim();
-                    }
+                let (count, durability) = match decode(&buffer[..packet.len]) {
+                    Ok(ZygoteRequest::Fork { count }) => (count, Durability::PageCache),
+                    Ok(ZygoteRequest::ForkDurable { count }) => (count, Durability::Fsync),
+                    Err(_) => return true,
+                };
+                open_files::raise_limit_once();
+                for _ in 0..count {
+                    self.fork_shim(durability);
                 }
                 true
             }
         }
     }
 
-    fn fork_shim(&mut self) {
+    fn fork_shim(&mut self, durability: Durability) {
         let forked = seqpacket::pair().and_then(|pair| Ok((pair, process_role::fork()?)));
         match forked {
             Err(error) => {
@@ -135,7 +139,7 @@ impl Zygote {
             }
             Ok(((daemons_end, shims_end), Forked::Child)) => {
                 drop(daemons_end);
-                self.become_shim(shims_end);
+                self.become_shim(shims_end, durability);
             }
             Ok(((daemons_end, shims_end), Forked::Parent(pid))) => {
                 drop(shims_end);
@@ -147,10 +151,10 @@ impl Zygote {
     }
 
     /// The child's side of the fork: releases everything the zygote holds.
-    fn become_shim(&mut self, socket: OwnedFd) -> ! {
+    fn become_shim(&mut self, socket: OwnedFd, durability: Durability) -> ! {
         process_role::set_name(process_name::SHIM);
         process_role::become_subreaper();
-        let identity = ShimInfo::own(ShimMode::Process, self.boot_id.clone());
+        let identity = ShimInfo::own(ShimMode::Process, self.boot_id.clone(), durability);
         let mut slot = self.cgroup_root.slot(identity.name(0));
         slot.attach_shim();
         let executions = self.executions.try_clone();

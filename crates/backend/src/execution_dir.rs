@@ -2,22 +2,27 @@
 //! over. The directory is made by [`attempt_dir`](crate::attempt_dir); what reads it back is
 //! [`stored_files`](crate::stored_files) and [`spec_file::read`](crate::spec_file::read).
 //!
-//! No fsync: it survives every kill, not power loss. What makes a full disk survivable is the
-//! reserve: room for the exit record is allocated before the end ([`reserve`]), and a record that
-//! does not fit is shortened.
+//! It survives every kill, and a loss of power with [`Durability::Fsync`]. What makes a full disk
+//! survivable is the reserve: room for the exit record is allocated before the end ([`reserve`]),
+//! and a record that does not fit is shortened.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use ostler_journal::Durability;
 use ostler_model::ExecutionId;
 use rustix::fs::{
-    AtFlags, FallocateFlags, Mode, OFlags, fallocate, ftruncate, openat, renameat, unlinkat,
+    AtFlags, Dir, FallocateFlags, Mode, OFlags, fallocate, fdatasync, fsync, ftruncate, openat,
+    renameat, unlinkat,
 };
 use rustix::io::Errno;
 
 use crate::backend::{ExitRecord, LeaderOutcome};
+use crate::spec_file::SPEC_FILE;
 
 /// The exit record's name in an execution's directory.
 pub const EXIT_FILE: &str = "exit";
+/// How the names of files with output and its index begin.
+const OUTPUT_PREFIX: &[u8] = b"output.";
 /// Bytes of the disk that are reserved for an exit record before there is one: one block.
 const RESERVED_BYTES: usize = 4096;
 /// The most survivors a shortened record names.
@@ -60,28 +65,77 @@ pub fn reserve_again(dir: BorrowedFd<'_>) -> Result<(), Errno> {
     }
 }
 
-/// Writes the exit record whole or not at all; where the disk takes no more than was reserved,
-/// without what can be long.
+/// Forces the spec of an execution and the name of its directory to the disk.
 ///
 /// # Errors
-/// As openat(2), write(2), ftruncate(2) and renameat(2).
-pub fn write_exit_record(dir: BorrowedFd<'_>, record: &ExitRecord) -> Result<(), Errno> {
+/// As openat(2) and fsync(2).
+pub fn sync_spec(executions: BorrowedFd<'_>, dir: BorrowedFd<'_>) -> Result<(), Errno> {
+    sync_file(dir, SPEC_FILE)?;
+    fsync(dir)?;
+    fsync(executions)
+}
+
+/// Writes the exit record whole or not at all; where the disk takes no more than was reserved,
+/// without what can be long. With [`Durability::Fsync`], what the record is about is on the disk
+/// before it, and the record when this returns.
+///
+/// # Errors
+/// As openat(2), write(2), ftruncate(2), renameat(2) and fsync(2).
+pub fn write_exit_record(
+    dir: BorrowedFd<'_>,
+    record: &ExitRecord,
+    durability: Durability,
+) -> Result<(), Errno> {
     let bytes = serde_json::to_vec(record).map_err(|_| Errno::INVAL)?;
-    match write_unfinished(dir, &bytes) {
+    if durability.is_fsync() {
+        sync_output(dir)?;
+    }
+    match write_unfinished(dir, &bytes, durability) {
         Err(Errno::NOSPC | Errno::DQUOT) if bytes.len() > RESERVED_BYTES => {
             let short = serde_json::to_vec(&shortened(record)).map_err(|_| Errno::INVAL)?;
-            write_unfinished(dir, &short)?;
+            write_unfinished(dir, &short, durability)?;
         }
         written => written?,
     }
-    renameat(dir, temporary_name(EXIT_FILE), dir, EXIT_FILE)
+    renameat(dir, temporary_name(EXIT_FILE), dir, EXIT_FILE)?;
+    match durability {
+        Durability::Fsync => fsync(dir),
+        Durability::PageCache => Ok(()),
+    }
+}
+
+/// Forces the output and its index to the disk; a file may be removed meanwhile.
+fn sync_output(dir: BorrowedFd<'_>) -> Result<(), Errno> {
+    for entry in Dir::read_from(dir)? {
+        let entry = entry?;
+        if entry.file_name().to_bytes().starts_with(OUTPUT_PREFIX) {
+            match sync_file(dir, entry.file_name()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sync_file(dir: BorrowedFd<'_>, name: impl rustix::path::Arg) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    fdatasync(openat(dir, name, flags, Mode::empty())?)
 }
 
 /// Overwrites in place: truncating would release the reserved space.
-fn write_unfinished(dir: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Errno> {
+fn write_unfinished(
+    dir: BorrowedFd<'_>,
+    bytes: &[u8],
+    durability: Durability,
+) -> Result<(), Errno> {
     let file = open_unfinished(dir)?;
     write_all(&file, bytes)?;
-    ftruncate(&file, bytes.len() as u64)
+    ftruncate(&file, bytes.len() as u64)?;
+    match durability {
+        Durability::Fsync => fsync(file.as_fd()),
+        Durability::PageCache => Ok(()),
+    }
 }
 
 fn open_unfinished(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
@@ -188,8 +242,8 @@ mod tests {
         let reserved = path.metadata().expect("it is there");
         assert_eq!(reserved.len(), 0, "nothing is in it");
         assert!(reserved.blocks() > 0, "and it has room");
-        for _ in 0..2 {
-            write_exit_record(dir.as_fd(), &record(3)).expect("written");
+        for durability in [Durability::PageCache, Durability::Fsync] {
+            write_exit_record(dir.as_fd(), &record(3), durability).expect("written");
             let exit = scratch.path().join(EXIT_FILE);
             let written = exit.metadata().expect("it is there");
             assert_eq!(written.ino(), reserved.ino(), "no inode was needed");

@@ -26,7 +26,8 @@ pub(crate) async fn open_backend(
 ) -> Result<Arc<dyn Backend>, CommandError> {
     let unusable =
         |error: &dyn std::fmt::Display| CommandError::new(ErrorCode::Storage, error.to_string());
-    let local = LocalBackend::open(&settings.state_dir, zygote).await;
+    let local =
+        LocalBackend::open_with_durability(&settings.state_dir, zygote, settings.durability).await;
     let local = Arc::new(local.map_err(|error| unusable(&error))?);
     let discovery = discovery(&settings.container, env);
     let backend = ContainerBackend::open(&settings.state_dir, discovery, local);

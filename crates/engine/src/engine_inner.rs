@@ -113,6 +113,7 @@ impl ExclusiveState {
         let ledger_dir = state.join(LEDGER);
         let mut ledger =
             Ledger::open(&ledger_dir).map_err(|error| Error::ledger(&ledger_dir, &error))?;
+        ledger.set_durability(settings.durability);
         if let Err(error) = ledger.keep_for(settings.ledger_retention, Timestamp::now()) {
             tracing::warn!(%error, "old ledger entries cannot be removed");
         }
@@ -199,7 +200,8 @@ impl EngineInner {
                 continue;
             };
             let mut events = entry.unwritten.lock();
-            if !events.is_empty() && events.flush(&entry.dir).is_err() {
+            let durability = self.settings.durability;
+            if !events.is_empty() && events.flush(&entry.dir, durability).is_err() {
                 pending.insert(id);
                 self.unwritten.lock().append(&mut pending);
                 return;

@@ -88,7 +88,7 @@ fn record_outcome(
         event: event.clone(),
         detail,
     });
-    match entry.record_event(event, offset) {
+    match entry.record_event(event, offset, core.settings.durability) {
         Ok(record) => {
             let lifecycle_event = LifecycleEvent {
                 id: entry.id,

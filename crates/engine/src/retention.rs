@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_journal::query::TrimmedRange;
 use ostler_journal::retention::{measure, trim};
 use ostler_model::event::TrimReason;
-use ostler_model::{ExecutionId, Timestamp};
+use ostler_model::{Event, ExecutionId, Timestamp};
 use tokio::time::Instant;
 
 use crate::engine_inner::EngineInner;
@@ -79,6 +80,7 @@ async fn compress(core: &EngineInner, entry: &Arc<ExecutionHandle>) {
     };
     let _maintenance = entry.maintenance_lock.lock().await;
     let (dir, policy) = (entry.dir.clone(), core.settings.output);
+    let durability = core.settings.durability;
     core.screens
         .checkpoint_before_trim(entry, CheckpointEffort::Full)
         .await;
@@ -87,13 +89,15 @@ async fn compress(core: &EngineInner, entry: &Arc<ExecutionHandle>) {
         let drop_guard = trimmed.begin_output_drop();
         let gone = trim(&dir, policy)?;
         // Before compression, which takes long: what a killed engine did not record looks lost.
-        let noted =
-            gone.map(|gone| trimmed.record_trimmed(gone.from, gone.to, TrimReason::Retention));
+        let noted = gone.map(|TrimmedRange { from, to }| {
+            let reason = TrimReason::Retention;
+            trimmed.record_event(Event::Trimmed { from, to, reason }, to, durability)
+        });
         if let Some(Err(error)) = noted {
             tracing::warn!(id = %trimmed.id, %error, "a trim is not on record");
         }
         drop(drop_guard);
-        Ok((gone, ostler_journal::retention::compress(&dir)?))
+        Ok((gone, ostler_journal::retention::compress(&dir, durability)?))
     };
     let worked = tokio::task::spawn_blocking(work).await;
     measure_again(core, entry);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_journal::Durability;
 use ostler_journal::retention::OutputPolicy;
 use ostler_model::{
     AlertThresholds, ByteString, Capability, IsolationLevel, Limits, NetworkAccess, PortForward,
@@ -73,6 +74,9 @@ pub struct Settings {
     pub trusted_path: ByteString,
     /// How long ledger entries are kept.
     pub ledger_retention: Duration,
+    /// What records of executions and ledger entries survive: every kill, or a loss of power, too.
+    /// The backend is opened with the same value.
+    pub durability: Durability,
     /// The file of the key that the ledger's heads are signed with, outside of the state directory;
     /// made when absent. Without one, no heads are recorded, and entries cut off the ledger's end
     /// are not missed.
@@ -312,6 +316,7 @@ impl Settings {
             base_env: Vec::new(),
             trusted_path: ByteString::from(TRUSTED_PATH),
             ledger_retention: Duration::from_secs(90 * DAY_S),
+            durability: Durability::default(),
             audit_key_file: None,
             output: OutputPolicy::default(),
             terminal_view_bytes: TERMINAL_VIEW_BYTES,

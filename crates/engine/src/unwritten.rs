@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 
-use ostler_journal::{EventWriter, Ledger, LedgerEntry, WriteError};
+use ostler_journal::{Durability, EventWriter, Ledger, LedgerEntry, WriteError};
 use ostler_model::event::DegradedCapability;
 use ostler_model::{Event, EventRecord, ExecutionId};
 use ostler_sys::open_files;
@@ -65,10 +65,10 @@ impl UnwrittenEventsGuard<'_> {
     }
 
     /// Writes the queued events of an execution that has no driver any more.
-    pub(crate) fn flush(&mut self, dir: &Path) -> Result<(), WriteError> {
+    pub(crate) fn flush(&mut self, dir: &Path, durability: Durability) -> Result<(), WriteError> {
         let open = || EventWriter::open(dir);
-        let (mut writer, _known) = open_files::with_emergency_fds(open, is_write_out_of_fds)?;
-        self.append(&mut writer, &[])
+        let (writer, _known) = open_files::with_emergency_fds(open, is_write_out_of_fds)?;
+        self.append(&mut writer.with_durability(durability), &[])
     }
 }
 

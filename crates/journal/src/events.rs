@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use ostler_model::EventRecord;
 use serde::{Deserialize, Serialize};
 
+use crate::durability::Durability;
 use crate::error::{ReadError, WriteError};
 use crate::regular_file;
 
@@ -37,6 +38,7 @@ pub struct EventWriter {
     file: Option<File>,
     bytes: u64,
     line: Vec<u8>,
+    durability: Durability,
 }
 
 impl EventWriter {
@@ -65,6 +67,7 @@ impl EventWriter {
             file: Some(file),
             bytes: valid as u64,
             line: Vec::new(),
+            durability: Durability::PageCache,
         };
         if valid == 0 {
             // The header is written with the first batch.
@@ -72,6 +75,13 @@ impl EventWriter {
             writer.line.push(b'\n');
         }
         Ok((writer, records))
+    }
+
+    /// What its records survive from now on.
+    #[must_use]
+    pub const fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
     }
 
     /// Appends all records in one write.
@@ -109,7 +119,12 @@ impl EventWriter {
                 .open(&self.path)
                 .map_err(|error| ("open", error))?,
         };
-        file.write_all(&self.line).map_err(|error| {
+        let synced = |file: &File| match self.durability {
+            Durability::Fsync => file.sync_data(),
+            Durability::PageCache => Ok(()),
+        };
+        let written = file.write_all(&self.line);
+        written.and_then(|()| synced(&file)).map_err(|error| {
             // If this fails too, the next writer cuts the torn line.
             drop(file.set_len(self.bytes));
             ("append to", error)

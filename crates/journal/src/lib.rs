@@ -16,6 +16,7 @@ pub mod atomic_file;
 mod compress;
 pub mod decode;
 mod disk_checks;
+pub mod durability;
 pub mod error;
 pub mod events;
 pub mod fallback;
@@ -55,6 +56,7 @@ pub mod writer;
 
 pub use atomic_file::AtomicFile;
 pub use decode::{Decoder, Encoding, UnknownEncoding, encoding_for_label};
+pub use durability::Durability;
 pub use error::{ReadError, WriteError};
 pub use events::{EVENTS_FILE, EventWriter, read_events};
 pub use fallback::FallbackWriter;

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::atomic_file::{AtomicFile, UMASK_MODE};
 use crate::compress;
+use crate::durability::Durability;
 use crate::error::{ReadError, WriteError};
 use crate::files::{self, SegmentEntry, TruncationPoint};
 use crate::query::TrimmedRange;
@@ -187,12 +188,12 @@ fn trimmed_range(dropped: &[SegmentExtent]) -> Option<TrimmedRange> {
 ///
 /// # Errors
 /// When a segment cannot be read or written; segments that were not compressed stay as they were.
-pub fn compress(dir: &Path) -> Result<u64, WriteError> {
+pub fn compress(dir: &Path, durability: Durability) -> Result<u64, WriteError> {
     let handle = open_dir(dir)?;
     let listing = files::list(handle.as_fd()).map_err(|error| failed("list", DIRECTORY, error))?;
     let mut saved = 0;
     for one in listing.segments.iter().filter(|one| one.has_segment) {
-        saved += compress_segment(dir, one.number)?;
+        saved += compress_segment(dir, one.number, durability)?;
     }
     Ok(saved)
 }
@@ -200,7 +201,7 @@ pub fn compress(dir: &Path) -> Result<u64, WriteError> {
 /// The size in bytes below which compression saves no block.
 const COMPRESS_MIN_BYTES: u64 = 4096;
 
-fn compress_segment(dir: &Path, number: u32) -> Result<u64, WriteError> {
+fn compress_segment(dir: &Path, number: u32, durability: Durability) -> Result<u64, WriteError> {
     let name = files::segment_file_name(number, files::SEGMENT);
     let segment = File::open(dir.join(&name)).map_err(|error| failed("open", &name, error))?;
     let before = segment
@@ -222,9 +223,12 @@ fn compress_segment(dir: &Path, number: u32) -> Result<u64, WriteError> {
     if after >= before {
         return Ok(0);
     }
-    compressed
-        .commit()
-        .map_err(|error| failed("rename", &compressed_name, error))?;
+    let committed = match durability {
+        // The original is removed next.
+        Durability::Fsync => compressed.commit_durably(),
+        Durability::PageCache => compressed.commit(),
+    };
+    committed.map_err(|error| failed("rename", &compressed_name, error))?;
     std::fs::remove_file(dir.join(&name)).map_err(|error| failed("remove", &name, error))?;
     Ok(before - after)
 }

@@ -59,7 +59,9 @@ impl Engine {
     /// # Errors
     /// As [`Engine::open`].
     pub async fn with(settings: Settings, zygote: ZygoteConfig) -> Result<Self, EngineOpenError> {
-        let backend = LocalBackend::open(&settings.state_dir, zygote).await?;
+        let backend =
+            LocalBackend::open_with_durability(&settings.state_dir, zygote, settings.durability)
+                .await?;
         let engine = ostler_engine::Engine::open(settings, Arc::new(backend)).await?;
         Ok(Self(engine))
     }

@@ -12,6 +12,7 @@ use ostler_backend::{
     Backend, BoxFuture, LaunchIo, LaunchPlan, OverlayRequestError, PLAN_MAX_BYTES, RecoveryOutcome,
     SnapshotError, SpawnError, SpawnHandle, UsageReading,
 };
+use ostler_journal::Durability;
 use ostler_model::{
     BackendName, Capability, CapabilitySet, ExecutionId, MissingCapability, OverlayRequest,
     OverlayResponse, PortHolder, SandboxSpec, SnapshotRequest, TreeSnapshot,
@@ -92,6 +93,19 @@ impl LocalBackend {
     /// # Errors
     /// When the directory cannot be used or the zygote not be started.
     pub async fn open(state_dir: &Path, zygote: ZygoteConfig) -> Result<Self, BackendOpenError> {
+        Self::open_with_durability(state_dir, zygote, Durability::PageCache).await
+    }
+
+    /// As [`open`](Self::open). With [`Durability::Fsync`], nothing runs before its spec is on the
+    /// disk, and no end is reported before the output and the exit record are.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_with_durability(
+        state_dir: &Path,
+        zygote: ZygoteConfig,
+        durability: Durability,
+    ) -> Result<Self, BackendOpenError> {
         let unusable = |source| BackendOpenError::StateDirectory {
             path: state_dir.to_owned(),
             source,
@@ -118,7 +132,7 @@ impl LocalBackend {
                 (ShimSource::zygote(path, link), with_zygote(capabilities))
             }
         };
-        let shims = ShimManager::new(executions, source);
+        let shims = ShimManager::new(executions, source, durability);
         shims.warm_up().await;
         Ok(Self {
             _stop: shims.stop_token().drop_guard(),

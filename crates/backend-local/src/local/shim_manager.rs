@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use ostler_backend::SpawnError;
+use ostler_journal::Durability;
 use ostler_model::{CapabilitySet, ExecutionId};
 use ostler_sandbox::cgroup::CgroupRoot;
 use ostler_sys::{open_files, seqpacket};
@@ -76,6 +77,8 @@ impl ShimSource {
 pub(super) struct ShimManager {
     executions: Arc<OwnedFd>,
     source: ShimSource,
+    /// What the records of its shims survive.
+    durability: Durability,
     pub(super) pool: ShimPool,
     /// The trees of running executions.
     pub(super) process_trees: ProcessTrees,
@@ -116,13 +119,18 @@ pub(super) async fn start_zygote(
 }
 
 impl ShimManager {
-    pub(super) fn new(executions: OwnedFd, source: ShimSource) -> Arc<Self> {
+    pub(super) fn new(
+        executions: OwnedFd,
+        source: ShimSource,
+        durability: Durability,
+    ) -> Arc<Self> {
         let reconnects_max = reconnects_max(open_files::limit());
         let executions = Arc::new(executions);
         Arc::new(Self {
             process_trees: ProcessTrees::new(Arc::clone(&executions)),
             executions,
             source,
+            durability,
             pool: ShimPool::default(),
             tables: ListenTables::default(),
             reaped: Mutex::default(),
@@ -158,7 +166,7 @@ impl ShimManager {
         };
         if let Some(link) = link.lock().await.as_ref() {
             self.spawn_zygote_reader(link);
-            link.request_shims(u32::try_from(IDLE_MIN).unwrap_or(1))
+            link.request_shims(u32::try_from(IDLE_MIN).unwrap_or(1), self.durability)
                 .await;
         }
     }
@@ -251,7 +259,7 @@ impl ShimManager {
         let mut link = link.lock().await;
         if let Some(zygote) = link.as_ref()
             && !zygote.dead.is_cancelled()
-            && zygote.request_shims(1).await
+            && zygote.request_shims(1, self.durability).await
         {
             return Ok(Some(Arc::clone(zygote)));
         }
@@ -263,7 +271,7 @@ impl ShimManager {
             .map_err(failed)?;
         let zygote = Arc::new(zygote);
         self.spawn_zygote_reader(&zygote);
-        zygote.request_shims(1).await;
+        zygote.request_shims(1, self.durability).await;
         *link = Some(Arc::clone(&zygote));
         Ok(Some(zygote))
     }
@@ -294,7 +302,7 @@ impl ShimManager {
             return Ok(());
         };
         let (ours, theirs) = seqpacket::pair()?;
-        let identity = ShimInfo::own(ShimMode::Thread, boot_id.clone());
+        let identity = ShimInfo::own(ShimMode::Thread, boot_id.clone(), self.durability);
         let name = identity.name(NEXT_THREAD_SERIAL.fetch_add(1, Ordering::Relaxed));
         let setup = ShimSetup {
             socket: theirs,

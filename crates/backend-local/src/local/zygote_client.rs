@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ostler_journal::Durability;
 use ostler_sys::seqpacket::{self, ReceiveMode};
 use ostler_sys::{async_fd, open_files};
 use parking_lot::Mutex;
@@ -65,8 +66,12 @@ impl ZygoteClient {
     }
 
     /// Requests shims; false when the zygote reads no requests any more.
-    pub(super) async fn request_shims(&self, count: u32) -> bool {
-        let Ok(bytes) = encode(&ZygoteRequest::Fork { count }) else {
+    pub(super) async fn request_shims(&self, count: u32, durability: Durability) -> bool {
+        let request = match durability {
+            Durability::PageCache => ZygoteRequest::Fork { count },
+            Durability::Fsync => ZygoteRequest::ForkDurable { count },
+        };
+        let Ok(bytes) = encode(&request) else {
             return false;
         };
         let request = async {

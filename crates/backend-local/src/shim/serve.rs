@@ -107,6 +107,7 @@ fn run_plan(
     mut daemon: DaemonConnection,
     plan: LaunchPlan,
 ) -> Option<DaemonConnection> {
+    let durability = shim.identity.durability;
     match spawn::spawn(shim, plan) {
         SpawnResult::Spawned(spawned) => match AttemptRunner::new(shim, daemon, *spawned).run() {
             AttemptEnd::Recycle(daemon) => Some(daemon),
@@ -115,7 +116,8 @@ fn run_plan(
         SpawnResult::Failed { mut record, dir } => {
             let mut idle = true;
             if let Some(dir) = &dir
-                && let Err(error) = execution_dir::write_exit_record(dir.as_fd(), &record)
+                && let Err(error) =
+                    execution_dir::write_exit_record(dir.as_fd(), &record, durability)
             {
                 record.journal_error = Some(format!("cannot write the exit record: {error}"));
                 idle = false;

@@ -5,11 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ostler_backend::attempt_dir::{self, AttemptSpec};
 use ostler_backend::container_file::ContainerFile;
+use ostler_backend::execution_dir;
 use ostler_backend::redact::SecretFinder;
 use ostler_backend::{
     ContainerAttachment, EXIT_RECORD_VERSION, ExitRecord, LaunchIo, LaunchPlan, LeaderOutcome,
     STEP_STORAGE, STEP_TERMINAL,
 };
+use ostler_journal::Durability;
 use ostler_model::{ByteString, SandboxSpec, StreamName, Usage};
 use ostler_sandbox::cgroup::{CgroupSlot, HelperPids};
 use ostler_sandbox::restrictions::Restrictions;
@@ -86,10 +88,10 @@ pub(crate) fn spawn(shim: &mut Shim, plan: LaunchPlan) -> SpawnResult {
         }
     };
     let dir = exec_dir.dir.as_fd();
-    let launched = match &plan.attachment {
+    let launched = sync_spec(shim, dir).and_then(|()| match &plan.attachment {
         Some(attachment) => launch_in_container(&plan, attachment, dir),
         None => launch_in_slot(shim, &plan, dir),
-    };
+    });
     match launched {
         Ok((tree, streams, input)) => SpawnResult::Spawned(Box::new(SpawnedTree {
             plan,
@@ -104,6 +106,15 @@ pub(crate) fn spawn(shim: &mut Shim, plan: LaunchPlan) -> SpawnResult {
             record: Box::new(failure_record(&plan, &started, &failure)),
             dir: Some(exec_dir.dir),
         },
+    }
+}
+
+/// With [`Durability::Fsync`], nothing runs before the disk has its record.
+fn sync_spec(shim: &Shim, dir: BorrowedFd<'_>) -> Result<(), LaunchFailure> {
+    match shim.identity.durability {
+        Durability::Fsync => execution_dir::sync_spec(shim.executions.as_fd(), dir)
+            .map_err(LaunchFailure::at(STEP_STORAGE)),
+        Durability::PageCache => Ok(()),
     }
 }
 

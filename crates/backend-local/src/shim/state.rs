@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use ostler_backend::prepared_dir::DirPreparation;
 use ostler_backend::spec_file::ShimIdentity;
+use ostler_journal::Durability;
 use ostler_sandbox::cgroup::{CgroupSlot, ShimName};
 
 use crate::sys::memory::Pages;
@@ -25,17 +26,20 @@ pub(crate) struct ShimInfo {
     pub(crate) boot_id: String,
     pub(crate) pid: u32,
     pub(crate) start: u64,
+    /// What its records survive.
+    pub(crate) durability: Durability,
 }
 
 impl ShimInfo {
     /// The identity of the calling process.
-    pub(crate) fn own(mode: ShimMode, boot_id: String) -> Self {
+    pub(crate) fn own(mode: ShimMode, boot_id: String, durability: Durability) -> Self {
         let pid = std::process::id();
         Self {
             mode,
             boot_id,
             pid,
             start: proc::start_time(i32::try_from(pid).unwrap_or(0)),
+            durability,
         }
     }
 

@@ -4,7 +4,7 @@ use super::keys::{SettingKey, key};
 use super::value::ValueKind;
 
 /// From `services.*` to `log`.
-pub(super) const DAEMON_KEYS: [SettingKey; 27] = [
+pub(super) const DAEMON_KEYS: [SettingKey; 28] = [
     key(
         "services.automatic",
         &["OSTLER_SERVICES_AUTOMATIC"],
@@ -39,6 +39,13 @@ pub(super) const DAEMON_KEYS: [SettingKey; 27] = [
         ValueKind::Directory,
         None,
         "a TOML file of NAME = \"value\", mode 0600; unset: secrets.toml beside your config.toml",
+    ),
+    key(
+        "durability",
+        &["OSTLER_DURABILITY"],
+        ValueKind::Durability,
+        Some("page_cache"),
+        "what records survive: every kill, or with fsync a loss of power, too",
     ),
     key(
         "ledger.retention_days",

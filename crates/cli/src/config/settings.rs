@@ -7,6 +7,7 @@ use std::time::Duration;
 use ostler_engine::{ContextSettings, IsolationSettings, SecretSettings, SecretSource, Settings};
 use ostler_export::Format;
 use ostler_interface::templates::TemplateFiles;
+use ostler_journal::Durability;
 use ostler_mcp::{McpOptions, Structured};
 use ostler_model::quantity::{LIMIT_NAMES, parse_bytes};
 use ostler_model::{AlertThresholds, ByteString, IsolationLevel, Limits, NetworkAccess};
@@ -81,6 +82,7 @@ impl Config {
         if let Some(path) = self.text("trusted_path") {
             settings.trusted_path = ByteString::from(path);
         }
+        settings.durability = self.durability();
         let days = self.number("ledger.retention_days").unwrap_or_default();
         settings.ledger_retention = Duration::from_secs(days * DAY_S);
         settings.audit_key_file = self.audit_key_file();
@@ -99,6 +101,13 @@ impl Config {
         settings.policy.clone_from(&self.policy);
         settings.mirror = self.text("journal.mirror").as_deref().and_then(mirror);
         settings
+    }
+
+    /// What records survive.
+    fn durability(&self) -> Durability {
+        let name = self.text("durability");
+        name.and_then(|name| Durability::by_name(&name))
+            .unwrap_or_default()
     }
 
     /// From which use on somebody is told.

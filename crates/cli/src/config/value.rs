@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use ostler_http::webhook::WebhookUrl;
+use ostler_journal::Durability;
 use ostler_model::{Capability, Limits, NetworkAccess, PortForward};
 use ostler_store::{AddressError, PostgresAddress, SchemaName};
 use serde::Serialize;
@@ -75,6 +76,8 @@ pub(crate) enum ValueKind {
     UrlPrefix,
     /// The mode of the command policy.
     PolicyMode,
+    /// What records survive.
+    Durability,
     /// Whether tokens are required.
     Tokens,
     /// Host names or addresses.
@@ -192,6 +195,7 @@ impl ValueKind {
             Self::FilePath => "a path; in a variable an absolute one".to_owned(),
             Self::UrlPrefix => "/ and words with / between them, such as /tools/ostler".to_owned(),
             Self::PolicyMode => POLICY_MODES.join(", "),
+            Self::Durability => Durability::NAMES.join(", "),
             Self::Tokens => TOKEN_MODES.join(", "),
             Self::Hosts => "a comma list of host names or addresses".to_owned(),
             Self::Origins => "a comma list such as https://ui.example:8443".to_owned(),
@@ -265,6 +269,7 @@ impl ValueKind {
             Self::Days => number(raw, 1, 36_500),
             Self::Mirror => one_of(raw, &MIRROR_FORMATS),
             Self::PolicyMode => one_of(raw, &POLICY_MODES),
+            Self::Durability => one_of(raw, &Durability::NAMES),
             Self::Tokens => one_of(raw, &TOKEN_MODES),
             Self::Structured => one_of(raw, &STRUCTURED),
             Self::Tasks => one_of(raw, &TASKS),

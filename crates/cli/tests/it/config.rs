@@ -31,7 +31,7 @@ fn explain_shows_each_value_and_where_it_came_from() {
 fn explain_gives_json_and_single_keys() {
     let cli = CliEnv::new();
     let all = cli.json(&["config", "explain", "--json"]);
-    assert_eq!(all.as_array().unwrap().len(), 100);
+    assert_eq!(all.as_array().unwrap().len(), 101);
     let one = cli.json(&["config", "explain", "--json", "stop.grace_ms"]);
     assert_eq!(one[0]["value"], 5_000);
     assert_eq!(one[0]["source"], "default");

@@ -75,8 +75,10 @@ impl EventRecorder {
             // Never spawned: there is no directory for events.
             return;
         }
-        let written =
-            open_files::with_emergency_fds(|| self.append(entry, &pending), is_write_out_of_fds);
+        let written = open_files::with_emergency_fds(
+            || self.append(core, entry, &pending),
+            is_write_out_of_fds,
+        );
         match written {
             Ok(()) => core.flush_unwritten(),
             // The command must not fail for our disk: they are written with the next ones.
@@ -91,13 +93,18 @@ impl EventRecorder {
 
     fn append(
         &mut self,
+        core: &EngineInner,
         entry: &ExecutionHandle,
         records: &[EventRecord],
     ) -> Result<(), WriteError> {
         let mut unwritten = entry.unwritten.lock();
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            None => self.writer.insert(EventWriter::open(&self.dir)?.0),
+            None => {
+                let (writer, _known) = EventWriter::open(&self.dir)?;
+                let durability = core.settings.durability;
+                self.writer.insert(writer.with_durability(durability))
+            }
         };
         unwritten.append(writer, records)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ostler_journal::follow::JournalFollower as Reader;
 use ostler_journal::{Journal, LedgerReader};
 use ostler_model::event::TrimReason;
-use ostler_model::{Caller, Cursor, Principal};
+use ostler_model::{Caller, Cursor, Event, Principal};
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::Engine;
@@ -117,9 +117,11 @@ async fn clear_and_record(
         // The driver has processed the end; once it is done, this side writes the events.
         Err(_) => {
             entry.wait_driver_done().await;
-            let recorded = entry.record_trimmed(from, to, TrimReason::Cleared);
+            let reason = TrimReason::Cleared;
+            let event = Event::Trimmed { from, to, reason };
+            let recorded = entry.record_event(event, to, core.settings.durability);
             clear_ended_mirror(&core, &entry).await?;
-            recorded?;
+            recorded.map_err(Error::ClearOutput)?;
         }
     }
     Ok(to.saturating_sub(from))

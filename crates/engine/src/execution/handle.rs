@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use ostler_backend::ControlError;
-use ostler_journal::{EventWriter, Journal, JournalEnd, MemorySlot};
-use ostler_model::event::TrimReason;
+use ostler_journal::{Durability, EventWriter, Journal, JournalEnd, MemorySlot};
 use ostler_model::{Event, EventRecord, ExecutionId, Owner, Principal, Spec, State, Timestamp};
 use ostler_sys::open_files;
 use parking_lot::Mutex;
@@ -329,27 +328,18 @@ impl ExecutionHandle {
         OutputDropGuard(Arc::clone(self))
     }
 
-    /// Records that output of an ended execution was dropped: there is no driver to do so.
-    pub(crate) fn record_trimmed(
-        &self,
-        from: u64,
-        to: u64,
-        reason: TrimReason,
-    ) -> Result<(), Error> {
-        let recorded = self.record_event(Event::Trimmed { from, to, reason }, to);
-        recorded.map(drop).map_err(Error::ClearOutput)
-    }
-
     /// Records an event of an ended execution: there is no driver to do so. The driver must be
     /// done.
     pub(crate) fn record_event(
         &self,
         event: Event,
         offset: u64,
+        durability: Durability,
     ) -> Result<EventRecord, ostler_journal::WriteError> {
         let mut unwritten = self.unwritten.lock();
         let open = || EventWriter::open(&self.dir);
-        let (mut writer, _known) = open_files::with_emergency_fds(open, is_write_out_of_fds)?;
+        let (writer, _known) = open_files::with_emergency_fds(open, is_write_out_of_fds)?;
+        let mut writer = writer.with_durability(durability);
         let mut written = None;
         self.live.send_modify(|live| {
             let record = EventRecord {

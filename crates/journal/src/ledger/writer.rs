@@ -12,6 +12,7 @@ use super::entry::LedgerEntry;
 use super::hash_chain::{self, GENESIS, LedgerSegment, SegmentContent, SegmentHeader};
 use super::heads::{HeadWriter, LedgerHead};
 use super::reader::LedgerReader;
+use crate::durability::Durability;
 use crate::error::WriteError;
 
 /// Readable by the owner only: entries reveal requests.
@@ -32,8 +33,8 @@ const SEGMENT_SPAN_S: i64 = 24 * 60 * 60;
 #[derive(Debug)]
 pub struct Ledger {
     dir: PathBuf,
-    /// The lock file, locked for as long as the ledger is open.
-    _lock: File,
+    /// The directory, locked for as long as the ledger is open.
+    locked_dir: File,
     current: Option<CurrentSegment>,
     next_number: u64,
     end: u64,
@@ -42,6 +43,7 @@ pub struct Ledger {
     heads: Option<HeadWriter>,
     /// How long entries are kept; none keeps them for ever.
     keep: Option<Duration>,
+    durability: Durability,
     /// The readers of this ledger share what they know of its files.
     reader: LedgerReader,
 }
@@ -73,13 +75,14 @@ impl Ledger {
         })?;
         let mut ledger = Self {
             dir: dir.to_owned(),
-            _lock: lock,
+            locked_dir: lock,
             current: None,
             next_number: 0,
             end: 0,
             last_hash: GENESIS.to_owned(),
             heads: None,
             keep: None,
+            durability: Durability::PageCache,
             reader: LedgerReader::open(dir),
         };
         ledger.recover()?;
@@ -108,7 +111,7 @@ impl Ledger {
             }
         }
         if let Some(current) = &mut self.current {
-            current.append(&line)?;
+            current.append(&line, self.durability)?;
             current.first_at.get_or_insert(entry.at);
         }
         self.end = seq + 1;
@@ -122,6 +125,12 @@ impl Ledger {
             let _unwritten = self.record_head(entry.at);
         }
         Ok(seq)
+    }
+
+    /// Sets what entries survive that are appended from now on. With [`Durability::Fsync`] an entry
+    /// whose sync the file system refuses counts as not appended.
+    pub const fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
     }
 
     /// Records heads from now on, the first one at once if entries have come since the last one.
@@ -295,13 +304,27 @@ impl Ledger {
             reserved: 0,
             first_at: None,
         };
-        if let Err(error) = current.append(&line) {
+        let begun = current
+            .append(&line, self.durability)
+            .and_then(|()| self.sync_directory());
+        if let Err(error) = begun {
             // Without its header it is not a segment; its number is free again.
             drop(std::fs::remove_file(&path));
             return Err(error);
         }
         self.next_number += 1;
         Ok(current)
+    }
+
+    /// Makes the name of a new segment as durable as its entries.
+    fn sync_directory(&self) -> Result<(), WriteError> {
+        match self.durability {
+            Durability::Fsync => self
+                .locked_dir
+                .sync_all()
+                .map_err(|error| WriteError::io("sync", self.dir.display().to_string(), error)),
+            Durability::PageCache => Ok(()),
+        }
     }
 }
 
@@ -333,9 +356,14 @@ impl CurrentSegment {
         self.bytes >= LEDGER_SEGMENT_BYTES || old
     }
 
-    fn append(&mut self, line: &[u8]) -> Result<(), WriteError> {
+    fn append(&mut self, line: &[u8], durability: Durability) -> Result<(), WriteError> {
         self.reserve(line.len() as u64);
-        match self.file.write_all(line) {
+        let written = self.file.write_all(line);
+        let synced = written.and_then(|()| match durability {
+            Durability::Fsync => self.file.sync_data(),
+            Durability::PageCache => Ok(()),
+        });
+        match synced {
             Ok(()) => {
                 self.bytes += line.len() as u64;
                 Ok(())

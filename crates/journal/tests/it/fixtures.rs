@@ -10,9 +10,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ostler_journal::{
-    ByteQuery, EventWriter, HeadKey, HeadWriter, Journal, Ledger, LedgerCursor, LedgerEntry,
-    LedgerReader, LineQuery, OpenLineMode, OutputWriter, SegmentLimits, StreamSet, read_events,
-    retention,
+    ByteQuery, Durability, EventWriter, HeadKey, HeadWriter, Journal, Ledger, LedgerCursor,
+    LedgerEntry, LedgerReader, LineQuery, OpenLineMode, OutputWriter, SegmentLimits, StreamSet,
+    read_events, retention,
 };
 use ostler_model::{
     Cursor, Event, EventRecord, ExecutionId, Owner, Principal, StreamName, Termination,
@@ -112,7 +112,7 @@ fn write_all(dir: &Path) {
     writer
         .append(SECOND_NS, StreamName::Stdout, filler.as_bytes())
         .unwrap();
-    retention::compress(&output).unwrap();
+    retention::compress(&output, Durability::PageCache).unwrap();
     let mut writer = OutputWriter::resume(handle.as_fd(), SegmentLimits::default()).unwrap();
     writer
         .append(2 * SECOND_NS, StreamName::Stdout, b"one\ntw")

@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::common::{JournalOp, write};
 use ostler_journal::retention::{self, OutputPolicy};
 use ostler_journal::{
-    ByteQuery, Gap, Journal, JournalLine, LineQuery, OpenLineMode, OutputWriter, Pattern,
-    SegmentLimits, StreamSet,
+    ByteQuery, Durability, Gap, Journal, JournalLine, LineQuery, OpenLineMode, OutputWriter,
+    Pattern, SegmentLimits, StreamSet,
 };
 use ostler_model::{Cursor, StreamName};
 use proptest::prelude::*;
@@ -171,8 +171,11 @@ fn compressed_reads_as_before() {
         journal.stats().unwrap(),
     );
     let (bytes, inodes) = retention::measure(dir.path()).unwrap();
-    assert!(retention::compress(dir.path()).unwrap() > 5 * SEGMENT_BYTES);
-    assert_eq!(retention::compress(dir.path()).unwrap(), 0);
+    assert!(retention::compress(dir.path(), Durability::PageCache).unwrap() > 5 * SEGMENT_BYTES);
+    assert_eq!(
+        retention::compress(dir.path(), Durability::PageCache).unwrap(),
+        0
+    );
     let (smaller, same) = retention::measure(dir.path()).unwrap();
     assert!(smaller < bytes / 2 && same == inodes);
     assert!(
@@ -233,7 +236,7 @@ proptest! {
         prop_assert_eq!((journal.start().unwrap(), journal.end().unwrap()), (floor, floor));
         prop_assert_eq!(lines_now(dir.path()), []);
         put(&mut writer, &two, 100);
-        if compress { retention::compress(dir.path()).unwrap(); }
+        if compress { retention::compress(dir.path(), Durability::PageCache).unwrap(); }
         // So does a later attempt.
         let mut writer = OutputWriter::resume(handle.as_fd(), SegmentLimits { segment_bytes: segment }).unwrap();
         put(&mut writer, &three, 200);

@@ -60,7 +60,7 @@ impl AttemptRunner<'_> {
         self.send_sink_events();
         self.wait_for_disk();
         let mut record = self.exit_record(idle);
-        let mut written = execution_dir::write_exit_record(self.dir.as_fd(), &record);
+        let mut written = self.write_exit_record(&record);
         if let Err(error) = written {
             written = self.retry_until_recorded(&mut record, error);
         }
@@ -75,6 +75,10 @@ impl AttemptRunner<'_> {
         let record = Box::new(record);
         self.daemon
             .send(&ProcessEvent::Exited { record, idle }, None);
+    }
+
+    fn write_exit_record(&self, record: &ExitRecord) -> Result<(), Errno> {
+        execution_dir::write_exit_record(self.dir.as_fd(), record, self.shim.identity.durability)
     }
 
     /// With a full disk and no daemon, output in memory exists only in this process. Waits a while
@@ -105,7 +109,7 @@ impl AttemptRunner<'_> {
             self.retry_while_waiting();
             record.journal_error = self.sink.error().map(str::to_owned);
             record.lost_bytes = self.sink.lost_bytes();
-            result = execution_dir::write_exit_record(self.dir.as_fd(), record);
+            result = self.write_exit_record(record);
         }
         result
     }
