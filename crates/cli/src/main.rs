@@ -28,6 +28,8 @@ mod missing_output;
 mod output;
 mod paths;
 mod process_env;
+#[cfg(test)]
+mod reference_tests;
 mod secret_variables;
 mod stdio_protocol;
 mod stdio_proxy;
