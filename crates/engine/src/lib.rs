@@ -97,8 +97,9 @@ pub use service::{
     StartFailure, UpResult,
 };
 pub use settings::{
-    AllowedVolume, AutoServices, ContainerSettings, ContextSettings, IsolationSettings, Quotas,
-    RetentionDefaults, SecretSettings, SecretSource, ServiceSettings, Settings,
+    AllowedVolume, ApprovalPath, AutoServices, ContainerSettings, ContextSettings,
+    IsolationSettings, Quotas, RetentionDefaults, SecretSettings, SecretSource, ServiceSettings,
+    Settings,
 };
 pub use shell::{IdempotencyKey, ShellCommand, ShellEnd, ShellRun};
 pub use start::{QUEUE_WAIT_MS, StartGuard};

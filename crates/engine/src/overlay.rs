@@ -115,6 +115,12 @@ pub(crate) async fn undecided_changes(
     undecided_totals(&core.backend.overlay(entry.id, request).await)
 }
 
+/// Whether changes wait for a decision, or may come: while it runs.
+pub(crate) async fn may_be_undecided(core: &EngineInner, entry: &ExecutionHandle) -> bool {
+    let is_running = has_overlay(entry) && !entry.is_finished();
+    is_running || undecided_changes(core, entry).await.is_some()
+}
+
 fn undecided_totals(response: &Result<OverlayResponse, OverlayRequestError>) -> Option<[u64; 3]> {
     match response {
         Ok(OverlayResponse::Changes(changes)) => (changes.fate == OverlayOutcome::Open

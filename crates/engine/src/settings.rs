@@ -48,6 +48,16 @@ pub const CONTEXT_CPU_MILLIS: u32 = 800;
 pub const CONTEXT_DISK_BYTES: u64 = 1024 * 1024 * 1024;
 const DAY_S: u64 = 24 * 60 * 60;
 
+/// Where a person answers what the command policy asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ApprovalPath {
+    /// At a daemon that the engine runs in: by `ostler approve`, the page or REST.
+    #[default]
+    Daemon,
+    /// Only at the client that asked: the engine runs in its process and ends with it.
+    Client,
+}
+
 /// Everything an engine is configured with.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -90,6 +100,8 @@ pub struct Settings {
     pub mirror: Option<ostler_export::Format>,
     /// The command policy; none lets every command run.
     pub policy: Option<std::sync::Arc<ostler_policy::RuleSet>>,
+    /// Where a person answers what the policy asks; responses say so.
+    pub approval_path: ApprovalPath,
     /// Isolation defaults, and what level high exposes.
     pub isolation: IsolationSettings,
     /// Containers: their defaults, and what requests may ask for.
@@ -322,6 +334,7 @@ impl Settings {
             terminal_view_bytes: TERMINAL_VIEW_BYTES,
             mirror: None,
             policy: None,
+            approval_path: ApprovalPath::default(),
             isolation: IsolationSettings::default(),
             container: ContainerSettings::default(),
             secrets: SecretSettings::default(),

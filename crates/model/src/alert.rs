@@ -81,8 +81,6 @@ pub struct AlertTextError {
 /// The share of a limit from which on an alert is raised by default, in tenths: before the limit
 /// is enforced.
 const LIMIT_TENTHS: u128 = 9;
-/// The highest threshold of processor time, in percent: 1,024 cores.
-const CPU_PERCENT_MAX: u32 = 102_400;
 
 impl AlertKind {
     /// The kind in one word, as in JSON.
@@ -122,6 +120,9 @@ impl fmt::Display for AlertState {
 }
 
 impl AlertThresholds {
+    /// The highest threshold of processor time, in percent of one core: 1,024 cores.
+    pub const CPU_PERCENT_MAX: u32 = 102_400;
+
     /// Nine tenths of these limits.
     #[must_use]
     pub fn of_limits(limits: &Limits) -> Self {
@@ -190,7 +191,9 @@ impl AlertThresholds {
         match name {
             "cpu" => {
                 let percent = given.strip_suffix('%').unwrap_or(given).parse();
-                let percent = percent.ok().filter(|it| (1..=CPU_PERCENT_MAX).contains(it));
+                let percent = percent
+                    .ok()
+                    .filter(|it| (1..=Self::CPU_PERCENT_MAX).contains(it));
                 self.cpu_percent = Some(percent.ok_or_else(|| error(PERCENT))?);
             }
             "memory" => self.memory_bytes = Some(parse_bytes(given).ok_or_else(|| error(SIZE))?),

@@ -184,6 +184,10 @@ async fn run_attached(client: DaemonClient, body: &StartBody, mode: RunMode) -> 
 /// As with a daemon, with the engine in this process.
 async fn run_in_process(context: &CliContext, body: &StartBody, mode: RunMode) -> CommandResult {
     let in_process = InProcessEngine::open(&context.config, &context.env).await?;
+    if in_process.is_temporary() && body.options.sandbox.overlay {
+        in_process.close().await;
+        return Err(overlay_would_go());
+    }
     let scratch = make_scratch(&context.env, "ostler-run-")?;
     let socket = scratch.join(DAEMON_SOCKET);
     let outcome = match in_process.listen(&socket) {
@@ -194,6 +198,13 @@ async fn run_in_process(context: &CliContext, body: &StartBody, mode: RunMode) -
     // No other user can have created files there.
     drop(std::fs::remove_dir_all(&scratch));
     outcome
+}
+
+/// Why a run on a temporary state directory has no overlay.
+fn overlay_would_go() -> CommandError {
+    let message = "a daemon holds the state directory: what a run with --no-daemon keeps apart would \
+                   go with it";
+    CommandError::value(message).with_hint("run it without --no-daemon, or without --overlay")
 }
 
 fn start_body(

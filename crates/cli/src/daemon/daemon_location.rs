@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use ostler_model::ByteString;
 use ostler_sys::regular_file;
 
+use super::run::DAEMON_NAME;
 use crate::error::CommandError;
 use crate::paths::Dirs;
 
@@ -59,9 +60,17 @@ pub(crate) fn unreachable_daemon(dirs: &Dirs) -> Option<(u32, String)> {
     Some((pid, unreachable_message(dirs)?))
 }
 
-/// The error if no process listens on the sockets and the state directory is locked.
+/// The error if no process listens on the sockets and the state directory is locked: by a daemon, or
+/// by a client that runs the engine itself.
 pub(crate) fn unreachable_message(dirs: &Dirs) -> Option<String> {
     let pid = lock_holder(&dirs.state_lock())?;
+    if is_client(pid) {
+        return Some(format!(
+            "process {pid} runs with --no-daemon and has {} to itself until it ends; try again \
+             then, or name another --state-dir",
+            dirs.state.display()
+        ));
+    }
     Some(format!(
         "process {pid} serves {}, but nobody listens at {}: it listens in another runtime \
          directory, or its own was removed and cannot be made again; `kill {pid}` ends it, and \
@@ -69,6 +78,12 @@ pub(crate) fn unreachable_message(dirs: &Dirs) -> Option<String> {
         dirs.state.display(),
         dirs.daemon_socket().display()
     ))
+}
+
+/// Whether a process has another name than daemons have; false where its name cannot be read.
+fn is_client(pid: u32) -> bool {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+    name.is_ok_and(|name| name.trim_end() != DAEMON_NAME)
 }
 
 fn mismatch_message(dirs: &Dirs, daemon_state: &Path, pid: u32) -> String {

@@ -5,15 +5,16 @@ use ostler_mcp::McpState;
 use std::path::{Path, PathBuf};
 
 use ostler_backend_local::ZygoteConfig;
-use ostler_engine::Engine;
+use ostler_engine::{ApprovalPath, Engine};
 use ostler_http::rest::RestState;
+use ostler_model::ExecutionId;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::history;
 use super::idle_tracker::IdleTracker;
-use super::run::{executable, open_engine, try_open_engine};
+use super::run::{executable, try_open_engine};
 use super::stdio_server::StdioServer;
 use super::stdio_sessions;
 use crate::config::Config;
@@ -42,7 +43,8 @@ impl InProcessEngine {
     pub(crate) async fn open(config: &Config, env: &ProcessEnv) -> Result<Self, CommandError> {
         config.dirs().prepare()?;
         let zygote = ZygoteConfig::Executable(executable());
-        let (engine, scratch) = match try_open_engine(config, env, zygote).await? {
+        let opened = try_open_engine(config, env, zygote, ApprovalPath::Client).await?;
+        let (engine, scratch) = match opened {
             Err(ostler_engine::Error::Locked { .. }) => {
                 let (engine, directory) = open_scratch_engine(config, env).await?;
                 (engine, Some(directory))
@@ -95,17 +97,46 @@ impl InProcessEngine {
         Ok(())
     }
 
-    /// Closes the engine; removes a temporary state directory.
+    /// Whether its state directory is a temporary one, which is removed when it closes.
+    pub(crate) const fn is_temporary(&self) -> bool {
+        self.scratch_dir.is_some()
+    }
+
+    /// Closes the engine; removes a temporary state directory, unless an overlay in it waits for a
+    /// decision.
     pub(crate) async fn close(self) {
+        let undecided = if self.is_temporary() {
+            self.engine.undecided_overlays().await
+        } else {
+            Vec::new()
+        };
         self.stop.cancel();
         self.engine.shutdown().await;
         self.tracker.close();
         self.tracker.wait().await;
-        if let Some(directory) = &self.scratch_dir
-            && let Err(error) = std::fs::remove_dir_all(directory)
-        {
-            crate::print_note(&format!("{} stays: {error}", directory.display()));
+        match &self.scratch_dir {
+            Some(directory) if undecided.is_empty() => remove_scratch(directory),
+            Some(directory) => report_undecided(directory, &undecided),
+            None => {}
         }
+    }
+}
+
+fn remove_scratch(directory: &Path) {
+    if let Err(error) = std::fs::remove_dir_all(directory) {
+        crate::print_note(&format!("{} stays: {error}", directory.display()));
+    }
+}
+
+/// Names the executions whose changes nobody has committed or discarded, and how that is done.
+fn report_undecided(directory: &Path, ids: &[ExecutionId]) {
+    let directory = directory.display();
+    for id in ids {
+        let id = id.short();
+        crate::print_note(&format!(
+            "{directory} stays: `ostler --state-dir {directory} diff {id}` shows what {id} changed, \
+             commit or discard in place of diff decides"
+        ));
     }
 }
 
@@ -117,7 +148,8 @@ async fn open_scratch_engine(
 ) -> Result<(Engine, PathBuf), CommandError> {
     let directory = paths::make_scratch(env, "ostler-alone-")?;
     let config = config.clone().with_state_dir(&directory);
-    let engine = open_engine(&config, env, ZygoteConfig::InProcess).await?;
+    let opened = try_open_engine(&config, env, ZygoteConfig::InProcess, ApprovalPath::Client);
+    let engine = opened.await?.map_err(|error| CommandError::from(&error))?;
     crate::print_note(&format!(
         "a daemon holds the state directory; state of this run is in {} and goes with it",
         directory.display()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ostler_api::Problem;
 use ostler_backend_local::ZygoteConfig;
-use ostler_engine::Engine;
+use ostler_engine::{ApprovalPath, Engine};
 use ostler_http::WebAccess;
 use ostler_http::rest::{HostExaminer, RestState};
 use ostler_http::webhook::WebhookSender;
@@ -38,7 +38,7 @@ use crate::paths::Dirs;
 use crate::process_env::ProcessEnv;
 
 /// The process name of the daemon in `ps` and `top`.
-const DAEMON_NAME: &str = "ostler-daemon";
+pub(super) const DAEMON_NAME: &str = "ostler-daemon";
 /// The number of worker threads; commands run in processes of their own.
 const WORKERS: usize = 4;
 /// Milliseconds that an orderly shutdown waits for connections to close.
@@ -342,12 +342,13 @@ pub(crate) async fn open_engine(
     env: &ProcessEnv,
     zygote: ZygoteConfig,
 ) -> Result<Engine, CommandError> {
-    try_open_engine(config, env, zygote)
+    try_open_engine(config, env, zygote, ApprovalPath::Daemon)
         .await?
         .map_err(|error| CommandError::from(&error))
 }
 
-/// As [`open_engine`], with the engine's own error, so that a locked directory can be recognized.
+/// As [`open_engine`], with the engine's own error, so that a locked directory can be recognized; a
+/// person answers approvals at `approval_path`.
 ///
 /// # Errors
 /// When the backend cannot be opened.
@@ -355,12 +356,14 @@ pub(crate) async fn try_open_engine(
     config: &Config,
     env: &ProcessEnv,
     zygote: ZygoteConfig,
+    approval_path: ApprovalPath,
 ) -> Result<Result<Engine, ostler_engine::Error>, CommandError> {
     if let Some(path) = config.secrets_file() {
         check_secrets(&path)?;
     }
     let config = config.clone().with_policy(env)?.with_detection_table()?;
-    let settings = config.engine_settings(env.to_texts());
+    let mut settings = config.engine_settings(env.to_texts());
+    settings.approval_path = approval_path;
     let backend = containers::open_backend(&settings, env, zygote).await?;
     Ok(Engine::open(settings, backend).await)
 }

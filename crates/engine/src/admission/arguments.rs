@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use ostler_model::{ByteString, Command, Lifetime, Limits, TemplateRecord, TermSize, suggestion};
+use ostler_model::{
+    AlertThresholds, ByteString, Command, Lifetime, Limits, TemplateRecord, TermSize, suggestion,
+};
 
 pub use crate::error::ArgumentError;
 use crate::request::StartRequest;
@@ -44,6 +46,7 @@ pub fn check(request: &StartRequest) -> Result<(), ArgumentError> {
         DESCRIPTION_BYTES,
     )?;
     check_limits(&request.options.limits)?;
+    check_alerts(&request.options.alerts)?;
     request.options.pty.map_or(Ok(()), check_terminal_size)
 }
 
@@ -207,13 +210,37 @@ fn check_labels(labels: &[String]) -> Result<(), ArgumentError> {
 }
 
 fn check_limits(limits: &Limits) -> Result<(), ArgumentError> {
-    let zeros = [
+    refuse_zero([
         ("the limit on processes", limits.pids == Some(0)),
         ("the limit on memory", limits.memory_bytes == Some(0)),
         ("the limit on cpu", limits.cpu_millis == Some(0)),
         ("the limit on open files", limits.open_files == Some(0)),
-    ];
-    match zeros.into_iter().find(|(_, zero)| *zero) {
+    ])
+}
+
+/// A threshold of zero would always be crossed.
+fn check_alerts(alerts: &AlertThresholds) -> Result<(), ArgumentError> {
+    if alerts.cpu_percent > Some(AlertThresholds::CPU_PERCENT_MAX) {
+        let allowed = "at most 102400 percent of one core are possible";
+        return Err(invalid("the alert on cpu", allowed));
+    }
+    refuse_zero([
+        ("the alert on cpu", alerts.cpu_percent == Some(0)),
+        ("the alert on memory", alerts.memory_bytes == Some(0)),
+        ("the alert on disk", alerts.disk_bytes == Some(0)),
+        (
+            "the alert on run time",
+            alerts.run_time == Some(Duration::ZERO),
+        ),
+        (
+            "the alert on idle time",
+            alerts.idle == Some(Duration::ZERO),
+        ),
+    ])
+}
+
+fn refuse_zero<const N: usize>(zeros: [(&str, bool); N]) -> Result<(), ArgumentError> {
+    match zeros.into_iter().find(|(_, is_zero)| *is_zero) {
         Some((what, _)) => Err(invalid(what, "at least 1 is needed")),
         None => Ok(()),
     }

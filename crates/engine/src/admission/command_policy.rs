@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::interaction_id::InteractionId;
 use crate::request::{StartRequest, StdinRequest};
 use crate::secret_texts::{ResolvedSecret, SecretTexts};
-use crate::settings::Settings;
+use crate::settings::{ApprovalPath, Settings};
 
 /// A workspace's own rules, below its directory.
 pub const WORKSPACE_FILE: &str = ".ostler/policy.toml";
@@ -201,6 +201,8 @@ pub(crate) fn approval_subject(request: StartRequest, files: NamedFiles) -> Appr
 pub(crate) enum ApprovalDecision {
     /// A person approved exactly this, by this answer.
     Start(InteractionId),
+    /// A person has been asked exactly this; the start is refused meanwhile.
+    Pending(InteractionId),
     /// It is refused.
     Refuse(Error),
     /// A person is asked this; the start is refused meanwhile.
@@ -236,7 +238,7 @@ pub(crate) fn decide_approval(
             "{} changed after a person agreed to it; what is there now was not started: ask again",
             path.display()
         )),
-        ApprovalStatus::Open(id) => ApprovalDecision::Refuse(required_error(verdict, id)),
+        ApprovalStatus::Open(id) => ApprovalDecision::Pending(id),
         ApprovalStatus::Refused => denied(format!("a person said no ({})", verdict.reason)),
         ApprovalStatus::None if display.text.len() > SHOWN_BYTES => denied(format!(
             "{}; a person cannot be asked about {} bytes, at most about {SHOWN_BYTES}",
@@ -256,12 +258,17 @@ pub(crate) fn decide_approval(
     }
 }
 
-/// The refusal of a start while a person is asked.
-pub(crate) fn required_error(verdict: &PolicyVerdict, interaction: InteractionId) -> Error {
+/// The refusal of a start while a person is asked, who answers at `path`.
+pub(crate) fn required_error(
+    verdict: &PolicyVerdict,
+    interaction: InteractionId,
+    path: ApprovalPath,
+) -> Error {
     Error::ApprovalRequired {
         rule: verdict.rule.clone(),
         reason: verdict.reason.clone(),
         interaction: interaction.to_string(),
+        path,
     }
 }
 

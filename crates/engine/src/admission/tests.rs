@@ -219,6 +219,18 @@ fn a_terminal_has_cells_and_limits_are_positive() {
     let mut request = words(&["echo"]);
     request.options.limits.pids = Some(0);
     assert!(value(request).contains("at least 1"));
+    for text in [
+        "cpu_percent",
+        "memory_bytes",
+        "disk_bytes",
+        "run_ms",
+        "idle_ms",
+    ] {
+        let mut request = words(&["true"]);
+        request.options.alerts =
+            serde_json::from_value(serde_json::json!({ text: 0 })).expect("thresholds");
+        assert!(value(request).contains("at least 1"), "{text}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ostler_backend::{ControlCommand, IdempotentInput};
 use ostler_model::{
-    Caller, InputId, OverlayRequest, OverlayResponse, Signal, StopReason, TermSize,
+    Caller, ExecutionId, InputId, OverlayRequest, OverlayResponse, Signal, StopReason, TermSize,
 };
 
 use super::Engine;
@@ -192,6 +192,17 @@ impl Engine {
         let entry = self.inner.registry.find(caller, id)?;
         let by = caller.owner.principal.clone();
         overlay::handle(&self.inner, entry, by, request).await
+    }
+
+    /// The executions whose changes in an overlay wait for a decision, or may: those that still run.
+    pub async fn undecided_overlays(&self) -> Vec<ExecutionId> {
+        let mut undecided = Vec::new();
+        for entry in self.inner.registry.all_with(|_| true) {
+            if overlay::may_be_undecided(&self.inner, &entry).await {
+                undecided.push(entry.id);
+            }
+        }
+        undecided
     }
 
     /// Removes ended executions with everything they left on disk; one outcome per id, in

@@ -107,7 +107,8 @@ impl Engine {
     ) -> Result<Interaction, Error> {
         let interaction = self.interactions.find(caller, id)?;
         if interaction.question.approval.is_some() && caller.scope == Scope::Session {
-            return Err(InteractionError::OnlyPerson { id: interaction.id }.into());
+            let (id, path) = (interaction.id, self.inner.settings.approval_path);
+            return Err(InteractionError::OnlyPerson { id, path }.into());
         }
         let by = caller.owner.principal.clone();
         self.interactions

@@ -11,9 +11,10 @@ use thiserror::Error;
 
 use super::{
     AllowListError, ArgumentError, ContextError, InteractionError, ProgramError, ProjectError,
-    QuotaExceeded, ServiceError, approval_hint, storage_hint,
+    QuotaExceeded, ServiceError, retry_hint, storage_hint,
 };
 use crate::disk_space;
+use crate::settings::ApprovalPath;
 
 /// A request that could not be fulfilled. A command that fails is not among these.
 #[derive(Debug, Error)]
@@ -66,6 +67,8 @@ pub enum Error {
         reason: String,
         /// The id of the interaction that waits for a person.
         interaction: String,
+        /// Where the person answers.
+        path: ApprovalPath,
     },
     /// A secret that cannot be passed to the command.
     #[error("secret '{name}': {problem}")]
@@ -371,9 +374,9 @@ impl Error {
                  without"
                     .to_owned(),
             ),
-            Self::ApprovalRequired { interaction, .. } => {
-                Some(format!("{}; then ask again", approval_hint(interaction)))
-            }
+            Self::ApprovalRequired {
+                interaction, path, ..
+            } => Some(retry_hint(interaction, *path)),
             Self::ControlFailed(_)
             | Self::Output(_)
             | Self::InvalidSandbox { .. }

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::interaction_id::InteractionId;
 use crate::prompt::QuestionKind;
+use crate::settings::ApprovalPath;
 
 /// What a limit of open interactions counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,11 +36,27 @@ impl InteractionBound {
 }
 
 /// How a person answers an approval.
-pub(crate) fn approval_hint(interaction: &str) -> String {
-    format!(
-        "a person answers: with 'ostler approve {interaction}' as the user who asked, on the page, \
-         or with a token of the same principal that has sessions:all"
-    )
+fn approval_hint(interaction: &str, path: ApprovalPath) -> String {
+    match path {
+        ApprovalPath::Daemon => format!(
+            "a person answers: with 'ostler approve {interaction}' as the user who asked, on the \
+             page, or with a token of the same principal that has sessions:all"
+        ),
+        ApprovalPath::Client => {
+            "without a daemon a person can answer only where this client asks; \
+                                 where it cannot ask, run it without --no-daemon"
+                .to_owned()
+        }
+    }
+}
+
+/// What to do about a start that waits for an approval.
+pub(crate) fn retry_hint(interaction: &str, path: ApprovalPath) -> String {
+    let hint = approval_hint(interaction, path);
+    match path {
+        ApprovalPath::Daemon => format!("{hint}; then ask again"),
+        ApprovalPath::Client => hint,
+    }
 }
 
 /// An invalid question, or an answer that was not accepted.
@@ -67,6 +84,8 @@ pub enum InteractionError {
     OnlyPerson {
         /// The interaction.
         id: InteractionId,
+        /// Where the person answers.
+        path: ApprovalPath,
     },
     /// The limit of open interactions is reached.
     #[error("{limit} questions {} are open, the most there may be", bound.as_str())]
@@ -138,7 +157,7 @@ impl InteractionError {
                 Some("list the interactions to see which are open".to_owned())
             }
             Self::BeingAnswered { .. } => Some("look at it again in a moment".to_owned()),
-            Self::OnlyPerson { id } => Some(approval_hint(&id.to_string())),
+            Self::OnlyPerson { id, path } => Some(approval_hint(&id.to_string(), *path)),
             Self::TooMany { bound, .. } => Some(bound.hint().to_owned()),
             Self::PartiallyWritten { .. } => {
                 Some("look at the output: the command may not read its input".to_owned())

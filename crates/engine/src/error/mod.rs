@@ -18,7 +18,7 @@ pub use argument::ArgumentError;
 pub use context::ContextError;
 pub(crate) use engine_error::PLAN_STEP;
 pub use engine_error::{Error, OPEN_FILES_HINT};
-pub(crate) use interaction::approval_hint;
+pub(crate) use interaction::retry_hint;
 pub use interaction::{InteractionBound, InteractionError};
 pub use program::ProgramError;
 pub use project::ProjectError;

@@ -256,13 +256,19 @@ impl Launcher {
         subject: ApprovalSubject,
         display: StartDisplay,
     ) -> Result<InteractionId, Error> {
+        let path = self.core.settings.approval_path;
         match command_policy::decide_approval(verdict, status, subject, display) {
             ApprovalDecision::Start(approval) => Ok(approval),
+            ApprovalDecision::Pending(id) => Err(command_policy::required_error(verdict, id, path)),
             ApprovalDecision::Refuse(error) => Err(error),
             ApprovalDecision::Ask { message, approval } => {
                 let question = Question::for_approval(message, approval);
                 let interaction = self.interactions.open(&self.core, caller, question)?;
-                Err(command_policy::required_error(verdict, interaction.id))
+                Err(command_policy::required_error(
+                    verdict,
+                    interaction.id,
+                    path,
+                ))
             }
         }
     }
