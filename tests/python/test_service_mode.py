@@ -181,6 +181,12 @@ async def test_a_health_check_that_never_passes(installation, interface, port):
         assert procs.alive(one.pid)
 
 
+async def test_a_health_check_without_an_answer_is_given_up_for_the_next(installation, interface, port):
+    async with ServiceClient.open(interface, installation) as manager:
+        one = await manager.start(server_command("hangs-at-first", port), ready_when="/health", timeout=25, name="web")
+        assert one.ready, one.text
+
+
 async def test_the_default_is_sixty_seconds(installation, port):
     manager = ServiceClient(installation)
     one = await manager.start(server_command("plain", port), name="web")

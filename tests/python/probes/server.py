@@ -280,6 +280,20 @@ def unhealthy(port):
 
 
 @habit
+def hangs_at_first(port):
+    """Leaves the first two requests for `/health` without an answer."""
+    left = [None, None]
+
+    def status(path):
+        if path == "/health" and left:
+            left.pop()
+            threading.Event().wait()
+        return 200
+
+    Server(port, status=status).serve_forever()
+
+
+@habit
 def stubborn(port):
     """The server is a grandchild in its own session, and ignores SIGTERM."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -68,7 +68,7 @@ pub(super) const HEALTH_FAILURES: u32 = 3;
 pub(super) const HEALTH_INTERVAL_MIN: Duration = ms(100);
 /// The shortest time between two rechecks of a ready port: each is a request in its log.
 pub(super) const RECHECK_INTERVAL: Duration = ms(30_000);
-/// The timeout of a health check.
+/// The timeout of a health check, and of one try of a health URL before ready.
 pub(super) const HEALTH_TIMEOUT: Duration = ms(2_000);
 /// The timeout of a recheck of a ready port.
 pub(super) const RECHECK_TIMEOUT: Duration = ms(5_000);

@@ -256,10 +256,12 @@ impl Readiness {
     }
 
     /// The timeout of the probe in progress: during startup as long as a first page takes to be
-    /// compiled.
+    /// compiled, except for a requested URL, which is for checks and tried again.
     fn probe_timeout(&self, at: Duration) -> Duration {
+        let tries_url = self.phase == ReadinessPhase::Startup && self.rule.target.is_some();
         match self.probe.due_probe(at) {
             Some(_) if self.is_rechecking() => RECHECK_TIMEOUT,
+            Some(_) if tries_url => HEALTH_TIMEOUT,
             Some(_) => ms(PROBE_TIMEOUT_MS),
             None => HEALTH_TIMEOUT,
         }

@@ -175,6 +175,35 @@ fn http_path() {
 }
 
 #[test]
+fn a_health_url_is_tried_every_second_for_two_seconds() {
+    let probe_timeout = |rule: &ReadyRule| {
+        let world = play(
+            rule,
+            10_000,
+            &[(300, Open(V4)), (300, Reply(60_000, refused()))],
+        );
+        world.machine.watch_plan(ms(10_000)).probe_timeout
+    };
+    for target in ["/health", "http://127.0.0.1:3000/health"] {
+        let url = when(ReadyCondition::Http {
+            target: target.into(),
+        });
+        assert_eq!(probe_timeout(&url), ms(2_000), "{target}");
+        let world = play(&url, 30_000, &[(300, Open(V4)), (300, Reply(7, http(503)))]);
+        let times = world.probes.iter().map(|it| it.0);
+        let gaps: Vec<u64> = times
+            .clone()
+            .zip(times.skip(1))
+            .map(|it| it.1 - it.0)
+            .collect();
+        assert!(gaps.iter().all(|gap| *gap <= 1_007), "{gaps:?}");
+        assert!(gaps.ends_with(&[1_007; 20]), "{gaps:?}");
+    }
+    // Ostler's own probe waits for a first page that is compiled.
+    assert_eq!(probe_timeout(&server()), ms(30_000));
+}
+
+#[test]
 fn http_url() {
     let url = |target: &str| {
         when(ReadyCondition::Http {
