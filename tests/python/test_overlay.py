@@ -12,7 +12,7 @@ import pytest
 
 from harness import until
 from harness.disk import mounted_for_all
-from harness.installation import is_root
+from harness.installation import ProblemError, is_root
 from harness.protected_env import FIRST, USERS, isolation
 
 pytestmark = pytest.mark.anyio
@@ -171,6 +171,37 @@ def test_removing_a_commit_that_cannot_go_on_is_in_the_audit_log(workspace, user
         [decision] = [entry for entry in installation.rest("GET", "/api/v1/audit?limit=1000")["entries"]
                       if entry["event"] == "workspace" and entry["execution"] == uuid]
         assert decision["fate"] == "committed" and decision["detail"]["created"] == 1, decision
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_a_file_selection_is_of_what_the_command_sees(workspace, user):
+    """What it created can be selected, what it deleted cannot, and no link that it made is followed."""
+    installation, directory = workspace(user)
+    script = "mkdir new; echo x > new/inside; rm gone; ln -s /etc/passwd link; echo up; for n in 1 2; do read -r x; echo \"<$x>\"; done"
+    start = {"command": {"shell": {"shell": "sh", "script": script}}, "cwd": str(directory), "stdin": "open",
+             "base_env": [["PATH", "/usr/bin:/bin"]], "isolation": "high", "confine": {"overlay": True}}
+    id_ = installation.rest("POST", "/api/v1/executions", start)["id"]
+    wait = f"/api/v1/executions/{id_}/wait"
+    installation.rest("POST", wait, {"until": "pattern", "pattern": "up", "at_most_ms": 20_000})
+
+    def ask():
+        body = {"kind": "file_selection", "message": "Which?", "execution": id_}
+        return installation.rest("POST", "/api/v1/interactions", body)["id"]
+
+    def answer(question, value):
+        return installation.rest("POST", f"/api/v1/interactions/{question}/answer", {"value": value})["status"]
+
+    first = ask()
+    for value in ("gone", "link", "new", "new/inside/", "new/missing", "new/../../outside", "/etc/passwd"):
+        with pytest.raises(ProblemError) as refused:
+            answer(first, value)
+        assert refused.value.status == 422 and f"a file in {directory}" in str(refused.value), value
+    assert answer(first, "new/inside") == "answered"
+    assert answer(ask(), str(directory / "untouched")) == "answered", "a file of the host, which it sees, too"
+    installation.rest("POST", wait, {"until": "exit", "at_most_ms": 20_000})
+    printed = installation.cli("logs", "--raw", id_).stdout.decode()
+    assert "<new/inside>" in printed and f"<{directory}/untouched>" in printed, printed
+    assert not (directory / "new").exists()
 
 
 @pytest.mark.parametrize("user", USERS)

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ostler_backend::OverlayRequestError;
 use ostler_journal::LedgerEntry;
 use ostler_model::{
-    Capability, Event, OverlayOutcome, OverlayRequest, OverlayResponse, Owner, Principal, Timestamp,
+    Capability, Event, OverlayChanges, OverlayOutcome, OverlayRequest, OverlayResponse, Owner,
+    Principal, Timestamp,
 };
 
 use crate::engine_inner::{EngineInner, LedgerDetail};
@@ -100,6 +101,23 @@ fn record_outcome(
         }
         Err(error) => tracing::error!(id = %entry.id, %error, "a decision is not on record"),
     }
+}
+
+/// What an execution wrote to its overlay so far, where no decision was made about it; none where it
+/// has no overlay, or the changes cannot be read.
+pub(crate) async fn open_changes(
+    core: &EngineInner,
+    entry: &ExecutionHandle,
+) -> Option<OverlayChanges> {
+    if !has_overlay(entry) {
+        return None;
+    }
+    let request = OverlayRequest::Changes { limit: CHANGES_MAX };
+    let OverlayResponse::Changes(changes) = core.backend.overlay(entry.id, request).await.ok()?
+    else {
+        return None;
+    };
+    (changes.fate == OverlayOutcome::Open).then_some(changes)
 }
 
 /// How many changes of an ended execution wait for a decision: created, changed, deleted. None

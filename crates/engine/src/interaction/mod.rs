@@ -13,6 +13,7 @@ mod changes;
 mod delivery;
 #[cfg(test)]
 mod end_tests;
+mod files;
 mod question;
 mod record;
 mod service;

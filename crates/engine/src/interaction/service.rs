@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::changes::InteractionChanges;
 use super::delivery::write_answer;
+use super::files::SelectableFiles;
 use super::question::Question;
 use super::state::{CancelReason, Interaction, InteractionOutcome};
 use super::store::{self, StoredInteractions};
@@ -359,16 +360,14 @@ impl InteractionService {
         caller: &Caller,
         question: &Question,
     ) -> Result<(), Error> {
-        let cwd = match question.execution {
-            Some(id) => {
-                let entry = core.registry.find(caller, &id.to_string())?;
-                Some(entry.spec.cwd.as_path().to_owned())
-            }
+        let entry = match question.execution {
+            Some(id) => Some(core.registry.find(caller, &id.to_string())?),
             None => None,
         };
+        let files = SelectableFiles::new(core, entry.as_deref(), question).await;
         let question = question.clone();
         // A path may be on a disk that does not respond.
-        let check = move || validate::check(&question, cwd.as_deref());
+        let check = move || validate::check(&question, &files);
         let checked = tokio::task::spawn_blocking(check).await;
         Ok(checked.map_err(|_| Error::Closing)??)
     }
@@ -429,8 +428,8 @@ impl InteractionService {
             self.leases.check(entry.id, None)?;
         }
         let question = interaction.question.clone();
-        let cwd = entry.map(|entry| entry.spec.cwd.as_path().to_owned());
-        let check = move || validate::normalise(&question, &value, cwd.as_deref());
+        let files = SelectableFiles::new(core, entry.as_deref(), &question).await;
+        let check = move || validate::normalise(&question, &value, &files);
         // A path may be on a disk that does not respond.
         let checked = tokio::task::spawn_blocking(check).await;
         let value = checked.map_err(|_| Error::Closing)??;

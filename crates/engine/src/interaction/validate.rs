@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::files::SelectableFiles;
 use super::question::{ANSWER_BYTES, Question};
 use crate::error::InteractionError;
 use crate::prompt::QuestionKind;
@@ -10,11 +11,11 @@ use crate::prompt::QuestionKind;
 const MARKER_CHARS: usize = 3;
 
 /// Normalises `value`: an option as the question spells it, `y` for a `yes` where `y` is the
-/// option, the default for an empty value. Relative paths are resolved against `cwd`.
+/// option, the default for an empty value. A path is one of `files`.
 pub(super) fn normalise(
     question: &Question,
     value: &str,
-    cwd: Option<&Path>,
+    files: &SelectableFiles,
 ) -> Result<String, InteractionError> {
     let is_for_execution = question.execution.is_some();
     let refuse = |allowed: &str| Err(refusal(question, value, allowed));
@@ -35,7 +36,7 @@ pub(super) fn normalise(
         QuestionKind::InputRequest => {
             (is_for_execution || !value.trim().is_empty()).then(|| value.to_owned())
         }
-        QuestionKind::FileSelection => file(question, value, cwd),
+        QuestionKind::FileSelection => file(question, value, files),
     };
     normalised.ok_or_else(|| refusal(question, value, &allowed(question)))
 }
@@ -123,40 +124,33 @@ fn split_marker(option: &str) -> Option<(&str, &str)> {
 }
 
 /// An option, or the path of a file.
-fn file(question: &Question, value: &str, cwd: Option<&Path>) -> Option<String> {
+fn file(question: &Question, value: &str, files: &SelectableFiles) -> Option<String> {
     if !question.options.is_empty() {
         return choice(question, value);
     }
     let entered = Path::new(value);
+    let cwd = files.cwd.as_deref();
     let exists = match &question.workspace {
-        Some(workspace) => is_file_in(workspace, &cwd.unwrap_or(workspace).join(entered)),
-        None => exists_for_command(
-            question,
-            &cwd.map_or(entered.to_owned(), |it| it.join(entered)),
-        ),
+        Some(workspace) => files.is_file_in(workspace, &cwd.unwrap_or(workspace).join(entered)),
+        None => {
+            let path = cwd.map_or(entered.to_owned(), |it| it.join(entered));
+            exists_for_command(question, &path, files)
+        }
     };
     (!value.trim().is_empty() && exists).then(|| value.to_owned())
 }
 
-/// Whether this is an existing file that is below the workspace once links are resolved.
-fn is_file_in(workspace: &Path, path: &Path) -> bool {
-    let (Ok(workspace), Ok(path)) = (workspace.canonicalize(), path.canonicalize()) else {
-        return false;
-    };
-    path.starts_with(workspace) && path.is_file()
-}
-
 /// A command may be about to create the file: for an answer to it, an existing directory suffices.
-fn exists_for_command(question: &Question, path: &Path) -> bool {
+fn exists_for_command(question: &Question, path: &Path, files: &SelectableFiles) -> bool {
     if question.execution.is_some() {
-        path.exists() || path.parent().is_some_and(Path::is_dir)
+        files.exists(path) || path.parent().is_some_and(|it| files.is_dir(it))
     } else {
         path.is_absolute() && path.exists()
     }
 }
 
 /// Checks the default as an answer, and that the workspace is a directory.
-pub(super) fn check(question: &Question, cwd: Option<&Path>) -> Result<(), InteractionError> {
+pub(super) fn check(question: &Question, files: &SelectableFiles) -> Result<(), InteractionError> {
     let invalid = |what: String| Err(InteractionError::Question { what });
     if let Some(workspace) = &question.workspace
         && !(workspace.is_absolute() && workspace.is_dir())
@@ -173,7 +167,7 @@ pub(super) fn check(question: &Question, cwd: Option<&Path>) -> Result<(), Inter
         default: None,
         ..question.clone()
     };
-    match normalise(&required, default, cwd) {
+    match normalise(&required, default, files) {
         Err(InteractionError::Value { value, allowed, .. }) => {
             invalid(format!("default '{value}' is no answer to it: {allowed}"))
         }
@@ -197,8 +191,9 @@ mod tests {
 
     #[track_caller]
     fn table(question: &Question, rows: &[(&str, Option<&str>)]) {
+        let files = SelectableFiles::of_host("/usr".into());
         for (value, expected) in rows {
-            let taken = normalise(question, value, Some(Path::new("/usr")));
+            let taken = normalise(question, value, &files);
             assert_eq!(
                 taken.ok().as_deref(),
                 *expected,
@@ -335,14 +330,24 @@ mod tests {
             ("inside/", false),
             ("in\0side", false),
         ] {
-            assert_eq!(normalise(&file, value, None).is_ok(), good, "{value:?}");
+            assert_eq!(
+                normalise(&file, value, &SelectableFiles::default()).is_ok(),
+                good,
+                "{value:?}"
+            );
         }
         file.default = Some("link".to_owned());
-        assert!(check(&file, None).is_err(), "the default is outside");
+        assert!(
+            check(&file, &SelectableFiles::default()).is_err(),
+            "the default is outside"
+        );
         file.default = Some("inside".to_owned());
-        assert_eq!(check(&file, None), Ok(()));
+        assert_eq!(check(&file, &SelectableFiles::default()), Ok(()));
         file.workspace = Some(outside);
-        assert!(check(&file, None).is_err(), "no directory");
+        assert!(
+            check(&file, &SelectableFiles::default()).is_err(),
+            "no directory"
+        );
     }
 
     #[test]
@@ -359,7 +364,11 @@ mod tests {
             let options: &[&str] = if is_choice { &["red", "green"] } else { &[] };
             let mut question = question(kind, options, false);
             question.default = Some(default.to_owned());
-            assert_eq!(check(&question, None).is_ok(), good, "{default}");
+            assert_eq!(
+                check(&question, &SelectableFiles::default()).is_ok(),
+                good,
+                "{default}"
+            );
         }
     }
 
@@ -372,7 +381,7 @@ mod tests {
             (ANSWER_BYTES + 1, false),
         ] {
             assert_eq!(
-                normalise(&typed, &"x".repeat(bytes), None).is_ok(),
+                normalise(&typed, &"x".repeat(bytes), &SelectableFiles::default()).is_ok(),
                 good,
                 "{bytes}"
             );
@@ -383,7 +392,8 @@ mod tests {
     fn a_secret_is_not_in_its_refusal() {
         let mut secret = question(QuestionKind::InputRequest, &[], true);
         secret.secret = true;
-        let refused = normalise(&secret, "hunter2\n", None).expect_err("two lines");
+        let refused =
+            normalise(&secret, "hunter2\n", &SelectableFiles::default()).expect_err("two lines");
         assert!(!refused.to_string().contains("hunter2"), "{refused}");
     }
 }
