@@ -40,6 +40,29 @@ def test_without_a_terminal_its_input_is_a_pipe(installation):
     assert installation.cli("logs", "--raw", started["task_id"]).stdout == b"False\n"
 
 
+def test_its_command_knows_the_ids_of_project_and_task(make_installation):
+    for prefix, config in (("CLAUDE_", {}), ("JOB_", {"OSTLER_CONTEXTS_ENVIRONMENT_PREFIX": "JOB_"})):
+        installation = make_installation()
+        installation.cli("ps", env=config)
+
+        def printed(id, prefix=prefix, installation=installation):
+            installation.cli("wait", id)
+            return installation.cli("logs", "--raw", id).stdout.decode()
+
+        script = f'echo "${{{prefix}PROJECT_ID-unset}}/${{{prefix}TASK_ID-unset}}"'
+        given = {"cwd": str(installation.work), "interactive": False}
+        for context in (None, True):
+            started = execute(installation, "sh", "-c", script, project="garden", context=context, **given)
+            assert printed(started["task_id"]) == f"garden/{started['task_id']}\n", context
+            given.pop("cwd", None)
+        installation.cli("context", "create", "shed", "--task", "t 7")
+        started = execute(installation, "sh", "-c", script, project="shed", context=True, interactive=False)
+        assert printed(started["task_id"]) == "shed/t 7\n"
+        # What is no task has neither.
+        body = {"command": {"shell": {"shell": "sh", "script": script}}, "cwd": str(installation.work)}
+        assert printed(installation.rest("POST", "/api/v1/executions", body)["id"]) == "unset/unset\n"
+
+
 def test_it_is_listed_with_its_project(installation):
     started = execute(installation, "true", project="garden", cwd=str(installation.work), interactive=False)
     installation.cli("wait", started["task_id"])

@@ -57,6 +57,8 @@ pub struct StartRequest {
     /// The directory whose growth counts for the disk limit instead of that of the workspace alone.
     /// Set by the start in a context.
     pub disk_scope: Option<DiskScope>,
+    /// Whether it is a task of its owner's project: its command gets the ids of both in variables.
+    pub is_task: bool,
 }
 
 /// Where standard input comes from.
@@ -148,6 +150,7 @@ impl StartRequest {
             context: None,
             default_limits: Limits::default(),
             disk_scope: None,
+            is_task: false,
         }
     }
 

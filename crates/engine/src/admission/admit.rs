@@ -16,6 +16,7 @@ use crate::settings::Settings;
 
 use super::isolation_level::effective_level;
 use super::secrets;
+use super::task_variables::TaskVariables;
 use super::{
     allow_list, arguments, container, environment, program, sandbox, sandbox_bounds, service_plan,
     working_dir,
@@ -54,6 +55,7 @@ pub(crate) struct LaunchTemplate {
     record_input: bool,
     pinned: Vec<PinnedFile>,
     disk_scope: Option<DiskScope>,
+    task: Option<TaskVariables>,
     view: CommandView,
 }
 
@@ -143,7 +145,10 @@ impl LaunchTemplate {
     }
 
     /// The plan of one attempt.
-    pub(crate) fn plan(self, id: ostler_model::ExecutionId, attempt: u32) -> LaunchPlan {
+    pub(crate) fn plan(mut self, id: ostler_model::ExecutionId, attempt: u32) -> LaunchPlan {
+        if let Some(task) = self.task {
+            task.set(id, &mut self.view.env);
+        }
         // No process may write to an overlay once it can be committed.
         let has_overlay = self.sandbox.as_ref().is_some_and(|it| it.overlay);
         let orphan_policy = if has_overlay {
@@ -230,6 +235,7 @@ pub(crate) fn admit(
         record_input: request.options.record_input,
         pinned: Vec::new(),
         disk_scope: request.disk_scope,
+        task: TaskVariables::new(settings, request.is_task, &caller.owner),
         view,
     };
     let texts = SecretTexts::new(&secrets);
@@ -420,6 +426,7 @@ pub(crate) fn relaunch_template(settings: &Settings, spec: &Spec) -> Result<Laun
         record_input: spec.record_input,
         pinned: Vec::new(),
         disk_scope: None,
+        task: None,
         view,
     })
 }

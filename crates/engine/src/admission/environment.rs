@@ -98,7 +98,12 @@ fn is_passable(name: &ByteString, value: &ByteString) -> bool {
     !name.is_empty() && !name.as_bytes().contains(&b'=') && !name.has_nul() && !value.has_nul()
 }
 
-fn set_variable(env: &mut Vec<(ByteString, ByteString)>, name: &ByteString, value: &ByteString) {
+/// Sets a variable, or replaces its value.
+pub(super) fn set_variable(
+    env: &mut Vec<(ByteString, ByteString)>,
+    name: &ByteString,
+    value: &ByteString,
+) {
     match env.iter_mut().find(|(known, _)| known == name) {
         Some((_, old)) => old.clone_from(value),
         None => env.push((name.clone(), value.clone())),

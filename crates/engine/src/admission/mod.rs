@@ -32,6 +32,7 @@ pub mod secrets;
 #[cfg(test)]
 mod secrets_tests;
 pub(crate) mod service_plan;
+mod task_variables;
 #[cfg(test)]
 mod template_tests;
 #[cfg(test)]

@@ -51,6 +51,7 @@ pub(super) async fn execute(
     let mut request = start_request(&state, &caller, &access, &project, body).await?;
     request.client_kind = ClientKind::Rest;
     request.context = context.map(|context| context.id);
+    request.is_task = true;
     let info = state.engine.start(&caller, request).await?;
     let task_id = info.id.to_string();
     // What precedes the route is the prefix that everything is served under.
