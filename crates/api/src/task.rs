@@ -79,4 +79,7 @@ pub struct TaskCancelBody {
     /// Its exit code, where it exited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// OS pids that survived it; normally absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub survivors: Vec<u32>,
 }

@@ -4955,6 +4955,8 @@ export interface components {
             exit_code?: number;
             /** @description Its status. */
             status: string;
+            /** @description OS pids that survived it; normally absent. */
+            survivors?: number[];
             /** @description The id of the execution. */
             task_id: string;
         };

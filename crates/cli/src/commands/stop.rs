@@ -11,6 +11,7 @@ use super::{ids, value_parsers};
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
+use crate::executions::end;
 use crate::output::{StdoutWriter, print_json};
 
 /// What `stop` takes.
@@ -58,7 +59,7 @@ pub(crate) fn run(context: &CliContext, args: &StopArgs) -> CommandResult {
     }))
 }
 
-/// Stops one execution.
+/// Stops one execution, and reports what survived that.
 ///
 /// # Errors
 /// As the daemon responds.
@@ -70,5 +71,7 @@ pub(crate) async fn stop(
     let path = ids::path(id, "/stop");
     // An ended execution is not stopped again.
     let body = RequestBody::json(body)?;
-    client.call_idempotent(Method::POST, &path, body).await
+    let info = client.call_idempotent(Method::POST, &path, body).await?;
+    end::report_survivors(&info);
+    Ok(info)
 }

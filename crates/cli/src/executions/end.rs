@@ -45,8 +45,21 @@ pub(crate) fn report_end(info: &ExecutionBody) -> u8 {
             info.id
         ));
     }
+    report_survivors(info);
     report_isolation(info);
     exit_code(info)
+}
+
+/// Reports the processes that no signal ended.
+pub(crate) fn report_survivors(info: &ExecutionBody) {
+    if !info.survivors.is_empty() {
+        let pids: Vec<String> = info.survivors.iter().map(u32::to_string).collect();
+        crate::print_note(&format!(
+            "{}: these processes survived SIGKILL: {}",
+            info.id,
+            pids.join(", ")
+        ));
+    }
 }
 
 /// Reports after the end which limits were reached, what was lost, and how to commit or discard an overlay.

@@ -64,5 +64,6 @@ fn cancel_body(info: &ExecutionInfo, cancelled: bool) -> TaskCancelBody {
         cancelled,
         status: body.status.as_str().to_owned(),
         exit_code: body.exit_code,
+        survivors: body.survivors,
     }
 }

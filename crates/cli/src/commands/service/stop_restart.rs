@@ -17,6 +17,7 @@ use crate::client::RequestBody;
 use crate::commands::value_parsers;
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
+use crate::executions::end;
 use crate::output::{StdoutWriter, print_json};
 
 /// What verbs take that do one thing to each name.
@@ -147,6 +148,9 @@ pub(super) async fn stop_targets(
 
 /// Reports the result of a stop; a port that is still in use is an error.
 fn print_stopped(stopped: &ServiceStopResponse, json: bool) -> Result<(), CommandError> {
+    if let Some(info) = &stopped.service.execution {
+        end::report_survivors(info);
+    }
     if json {
         print_json(stopped)?;
     } else {
