@@ -119,10 +119,8 @@ async def test_process_wait_for_completion(installation):
         assert waited["why"] == "exit" and waited["info"]["exit_code"] == 4
         slow = await agent.start("sleep", "300")
         begin = time.monotonic()
-        with pytest.raises(ProblemError) as refused:
-            waited = wait(installation, slow, 0.3)
-            raise ProblemError(504, {"code": "process_timeout"} if waited["why"] == "at_most" else waited)
-        assert refused.value.code == "process_timeout"
+        waited = wait(installation, slow, 0.3)
+        assert waited["why"] == "at_most" and waited["error"]["code"] == "process_timeout"
         assert time.monotonic() - begin < 3
         assert (await agent.detail(slow))["status"] == "running", "a wait kills nothing"
         await agent.stop(slow)
@@ -171,11 +169,13 @@ async def test_error_command_execution(installation):
 async def test_error_timeout(installation):
     async with installation.agent() as agent:
         pid = await agent.start("sleep", "300")
-        try:
-            waited = wait(installation, pid, 0.1)
-            assert waited["why"] == "at_most"
-        except ProblemError as refused:
-            assert refused.code == "process_timeout" and refused.problem["retryable"]
+        short = installation.json("info", pid)["id"]
+        for options in ({"until": "exit"}, {"until": "pattern", "pattern": "x"}, {"until": "idle", "idle_ms": 60_000}):
+            waited = installation.rest("POST", f"/api/v1/executions/{pid}/wait", {**options, "at_most_ms": 100})
+            error = {"code": "process_timeout", "message": f"{short} is still running", "retryable": True}
+            assert waited["why"] == "at_most" and waited["error"] == error, waited
+        done = installation.cli("wait", "--timeout", "100ms", pid, check=False)
+        assert done.returncode == 75 and b"process_timeout" in done.stderr, done
         assert (await agent.detail(pid))["status"] == "running"
         await agent.stop(pid)
 
@@ -331,6 +331,25 @@ async def test_a_timeout_ends_it(each_installation):
         assert members(uuid) == []
         waited = each_installation.cli("wait", pid, check=False)
         assert waited.returncode in (124, 137, 143)
+
+
+async def test_waiting_for_one_that_timed_out_is_command_timeout(installation):
+    """The tool that waits, REST and the command line answer the same, also once it has ended."""
+    async with installation.agent(args=["--tools", "command,core"]) as agent:
+        pid = await agent.start("sleep", "300", timeout=1)
+        reply = await agent.call("process", action="wait", ids=[pid], wait_ms=20_000)
+        assert reply.code == "command_timeout" and "timeout of 1 s" in reply.text, reply
+        waited = wait(installation, pid)
+        assert waited["why"] == "exit" and waited["info"]["status"] == "terminated"
+        error = waited["error"]
+        assert error["code"] == "command_timeout" and "timed out" in error["message"] and not error["retryable"], error
+        done = installation.cli("wait", pid, check=False)
+        assert done.returncode == 124 and b"command_timeout" in done.stderr, done
+        # One that is stopped, or fails by itself, has not timed out.
+        for other in (await agent.start("false", timeout=60), await agent.start("sleep", "300", timeout=60)):
+            await agent.call("command_ps_stop", pid=other)
+            assert "error" not in wait(installation, other)
+            await agent.must("process", action="wait", ids=[other])
 
 
 async def test_concurrent_processes(installation):

@@ -110,7 +110,7 @@ pub use terminal::{
 pub use token::{NewTokenBody, TokenBody, TokenCreatedBody, TokensBody};
 pub use wait::{
     ClearOutputResponse, InputResponse, LineMatchBody, PromptBody, SignalBody, StopBody, WaitBody,
-    WaitEndKind, WaitResponse, WaitUntil,
+    WaitEndKind, WaitErrorBody, WaitResponse, WaitUntil,
 };
 pub use web::{WebLinkBody, WebSessionBody, WebSignInBody};
 pub use websocket::{TerminalClientMessage, TerminalHello, TerminalServerMessage};

@@ -4,6 +4,7 @@ use ostler_model::{ByteString, Cursor, QuestionKind, Signal, StreamName, Timesta
 use serde::{Deserialize, Serialize};
 
 use super::info::ExecutionBody;
+use super::problem::CodeName;
 
 /// The body of `POST /api/v1/executions/{id}/wait`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,10 +56,25 @@ pub struct WaitResponse {
     /// The prompt the command waits at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<PromptBody>,
+    /// What the outcome is to one who needs the end of the execution: `process_timeout` where the
+    /// time is over and it continues, `command_timeout` where its own time limit ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<WaitErrorBody>,
     /// The state at that time.
     pub info: ExecutionBody,
     /// The output position up to which the wait searched.
     pub cursor: Cursor,
+}
+
+/// The error that a wait ended with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitErrorBody {
+    /// The stable code.
+    pub code: CodeName,
+    /// The problem, for people.
+    pub message: String,
+    /// Whether the same wait may succeed later.
+    pub retryable: bool,
 }
 
 /// Why a wait ended.

@@ -8,8 +8,8 @@ use ostler_model::spec::Io;
 use ostler_model::status::{StatusNames, status_names};
 use ostler_model::termination::TerminationCause;
 use ostler_model::{
-    ByteString, Cursor, EventRecord, ExecutionId, Owner, PromptEvidence, Spec, State, StreamName,
-    TermSize, Timestamp,
+    ByteString, Cursor, ErrorCode, EventRecord, ExecutionId, Owner, PromptEvidence, Spec, State,
+    StreamName, TermSize, Timestamp,
 };
 
 use crate::error::{Error, QuotaHolder};
@@ -152,6 +152,27 @@ pub struct WaitOutcome {
     pub end: WaitEnd,
     /// The position up to which the wait read the output.
     pub cursor: Cursor,
+}
+
+impl WaitOutcome {
+    /// The error that it is to one who needs the end: the wait ran out ([`ErrorCode::ProcessTimeout`]),
+    /// or a time limit ended the command ([`ErrorCode::CommandTimeout`]).
+    #[must_use]
+    pub fn error_code(&self) -> Option<ErrorCode> {
+        let ending = self.info.state.ending.as_ref();
+        match ending.map(|it| &it.cause) {
+            Some(TerminationCause::TimedOut { .. }) => Some(ErrorCode::CommandTimeout),
+            Some(
+                TerminationCause::Exited
+                | TerminationCause::Signaled
+                | TerminationCause::Stopped { .. }
+                | TerminationCause::OutOfMemory
+                | TerminationCause::SpawnFailed { .. }
+                | TerminationCause::Lost { .. },
+            ) => None,
+            None => (self.end == WaitEnd::TimedOut).then_some(ErrorCode::ProcessTimeout),
+        }
+    }
 }
 
 /// Why a wait ended.

@@ -72,7 +72,7 @@
 //! | set arguments, directory, environment, limits, labels | [`StartRequest`] and its [`StartOptions`]: `set_env` extends the environment, `base_env` replaces it |
 //! | isolate it | [`StartOptions::sandbox`], a [`SandboxOptions`] |
 //! | list, look one up | [`Engine::list`], [`Engine::info`]; the status is [`ExecutionInfo::status`] |
-//! | wait for its end, a line, a prompt, readiness, silence | [`Engine::wait`] with a [`WaitFor`]; [`WaitEnd::TimedOut`] when the time is over |
+//! | wait for its end, a line, a prompt, readiness, silence | [`Engine::wait`] with a [`WaitFor`]; [`WaitEnd::TimedOut`] when the time is over; as an error, [`WaitOutcome::error_code`] |
 //! | follow state changes | [`Engine::watch`] for one execution, [`Engine::subscribe`] for all |
 //! | stop a process tree (SIGTERM, then SIGKILL) | [`Engine::stop`]; with [`StopRequest::force`] SIGKILL at once |
 //! | send one signal and no more | [`Engine::signal`] |

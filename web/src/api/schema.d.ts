@@ -5448,12 +5448,23 @@ export interface components {
          * @enum {string}
          */
         WaitEndKind: "exit" | "pattern" | "ready" | "not_ready" | "output" | "idle" | "prompt" | "at_most" | "nothing";
+        /** @description The error that a wait ended with. */
+        WaitErrorBody: {
+            /** @description The stable code. */
+            code: components["schemas"]["CodeName"];
+            /** @description The problem, for people. */
+            message: string;
+            /** @description Whether the same wait may succeed later. */
+            retryable: boolean;
+        };
         /** @description The outcome of a wait. */
         WaitResponse: {
             /** @description The output position up to which the wait searched. */
             cursor: components["schemas"]["Cursor"];
             /** @description With `not_ready`: the last observation. */
             detail?: string;
+            /** @description What the outcome is to one who needs the end of the execution: `process_timeout` where the time is over and it continues, `command_timeout` where its own time limit ended it. */
+            error?: components["schemas"]["WaitErrorBody"];
             /** @description The state at that time. */
             info: components["schemas"]["ExecutionBody"];
             /** @description The line that matched. */

@@ -61,7 +61,10 @@ pub(crate) fn run(context: &CliContext, args: &WaitArgs) -> CommandResult {
             | WaitEndKind::Output
             | WaitEndKind::Idle
             | WaitEndKind::Prompt
-            | WaitEndKind::Nothing => Ok(end::exit_code(&result.info)),
+            | WaitEndKind::Nothing => match result.error {
+                Some(error) => Err(CommandError::new(error.code.0, error.message)),
+                None => Ok(end::exit_code(&result.info)),
+            },
         }
     })
 }

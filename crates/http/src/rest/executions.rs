@@ -23,7 +23,9 @@ use super::response::{RestResult, still_running_problem};
 use super::services;
 use super::start_request::start_request;
 use super::state::RestState;
-use ostler_interface::convert::{execution_body, prompt_body, queued_start_body, wait_end_kind};
+use ostler_interface::convert::{
+    execution_body, prompt_body, queued_start_body, wait_end_kind, wait_error,
+};
 use ostler_interface::error::{ApiError, bad_pattern};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::pagination::newest_first;
@@ -245,6 +247,7 @@ fn parse_until(body: WaitBody) -> RestResult<WaitFor> {
 
 fn wait_response(outcome: WaitOutcome) -> WaitResponse {
     let end_kind = wait_end_kind(&outcome.end);
+    let error = wait_error(&outcome);
     let (mut detail, mut matched, mut prompt) = (None, None, None);
     match outcome.end {
         WaitEnd::NotReady(reason) => detail = Some(reason),
@@ -269,6 +272,7 @@ fn wait_response(outcome: WaitOutcome) -> WaitResponse {
         detail,
         matched,
         prompt,
+        error,
         info: execution_body(&outcome.info),
         cursor: outcome.cursor,
     }

@@ -34,4 +34,4 @@ pub use service_report::ensure_message;
 pub use service_report::service_report;
 pub use template::{command_template_body, command_templates_body};
 pub use terminal::screen_body;
-pub use wait::{prompt_body, shell_run_outcome, wait_end_kind};
+pub use wait::{prompt_body, shell_run_outcome, wait_end_kind, wait_error};

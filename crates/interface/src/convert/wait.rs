@@ -1,7 +1,7 @@
 //! Converts the results of waits, and prompts.
 
-use ostler_api::{PromptBody, ShellRunOutcomeBody, WaitEndKind};
-use ostler_engine::{Prompt, ShellEnd, WaitEnd};
+use ostler_api::{CodeName, PromptBody, ShellRunOutcomeBody, WaitEndKind, WaitErrorBody};
+use ostler_engine::{Prompt, ShellEnd, WaitEnd, WaitOutcome};
 
 /// Why a wait was over.
 pub fn wait_end_kind(end: &WaitEnd) -> WaitEndKind {
@@ -16,6 +16,21 @@ pub fn wait_end_kind(end: &WaitEnd) -> WaitEndKind {
         WaitEnd::TimedOut => WaitEndKind::TimedOut,
         WaitEnd::Nothing => WaitEndKind::Nothing,
     }
+}
+
+/// The error that a wait ended with, if one did.
+pub fn wait_error(outcome: &WaitOutcome) -> Option<WaitErrorBody> {
+    let code = outcome.error_code()?;
+    let id = outcome.info.id.short();
+    let message = match outcome.info.error_message() {
+        Some(reason) => format!("{id}: {reason}"),
+        None => format!("{id} is still running"),
+    };
+    Some(WaitErrorBody {
+        code: CodeName(code),
+        message,
+        retryable: code.info().retryable,
+    })
 }
 
 /// A command's question.

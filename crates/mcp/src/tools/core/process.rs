@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ostler_engine::{WaitEnd, WaitFor, WaitOutcome};
-use ostler_model::{Io, StdinSource};
+use ostler_model::{ErrorCode, Io, StdinSource};
 use serde_json::{Map, Value, json};
 
 use super::detail;
@@ -164,7 +164,21 @@ async fn wait_for_ids(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResul
     };
     let single = outcomes.len() == 1;
     let shows_output = |it: &WaitOutcome| single || it.end != WaitEnd::TimedOut;
-    Ok(render_outcomes(call, &outcomes, &selection, shows_output).await?)
+    let reply = render_outcomes(call, &outcomes, &selection, shows_output).await?;
+    Ok(match outcomes.as_slice() {
+        [outcome] => with_time_limit_failure(reply, outcome),
+        _ => reply,
+    })
+}
+
+/// The wait for the end of a command that its time limit ended is an error, as the start of one is.
+fn with_time_limit_failure(reply: ToolReply, outcome: &WaitOutcome) -> ToolReply {
+    let is_time_limit = outcome.error_code() == Some(ErrorCode::CommandTimeout);
+    let failure = is_time_limit.then(|| execution_reply::ending_failure(&outcome.info));
+    match failure.flatten() {
+        Some(failure) => reply.with_failure(failure),
+        None => reply,
+    }
 }
 
 /// Waits on one; an execution with open input may report a prompt.
