@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from pathlib import Path
 
 import anyio
 import pytest
@@ -196,3 +197,17 @@ async def test_strange_pages_and_names_are_refused(token_daemon, headers):
         for method, path in (("POST", "/mcp"), ("GET", "/sse"), ("GET", "/api/v1/executions")):
             answer = await http.request(method, token_daemon.base + path, headers=headers, json={})
             assert answer.status_code == 403, (method, path, answer)
+
+
+async def test_what_keeps_clients_apart_and_what_commands_is_told_everywhere(installation):
+    sentence = "session isolation is between clients"
+    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text().split())
+    assert sentence in readme and "Only `high` and `container` isolate them" in readme
+    rest = "only levels high and container keep commands apart from each other"
+    told = [installation.cli("doctor", check=False).stdout.decode(), installation.json("doctor")["note"]]
+    async with installation.agent() as agent:
+        told.append(agent.client.instructions)
+        low = (await agent.must("exec", command="true", wait_ms=0)).id
+        told.append(installation.cli("info", low).stdout.decode())
+    for text in told:
+        assert sentence in text.lower() and rest in text, text

@@ -10,6 +10,10 @@ use ostler_model::{
 
 use super::truncated;
 
+/// What keeps clients apart, and what commands.
+pub const SESSION_NOTE: &str = "Session isolation is between clients; only levels high and container \
+                            keep commands apart from each other and from Ostler.";
+
 /// The most hosts of an allow list shown.
 const HOSTS_SHOWN: usize = 5;
 /// The most characters of a path.

@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ostler_api::{ExecutionBody, RunStatisticsBody, SandboxInfoBody, ServiceStateBody};
-use ostler_model::{ByteString, ContainerSpec, LimitBackend, VolumeMount};
+use ostler_model::{ByteString, ContainerSpec, IsolationLevel, LimitBackend, VolumeMount};
 use ostler_render::{clean, isolation, service as words};
 
 use super::{ids, refused_hosts};
@@ -172,6 +172,9 @@ fn isolation_rows(info: &ExecutionBody) -> Vec<(&'static str, String)> {
     let mut rows = vec![("isolation", isolation.requested.to_string())];
     let names = isolation.in_force.iter().map(|it| it.as_str());
     rows.push(("in force", names.collect::<Vec<_>>().join(", ")));
+    if isolation.requested < IsolationLevel::High {
+        rows.push(("scope", isolation::SESSION_NOTE.to_owned()));
+    }
     if !isolation.missing.is_empty() {
         rows.push(("MISSING", isolation::describe_missing(&isolation.missing)));
     }

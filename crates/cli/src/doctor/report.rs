@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use ostler_api::{DoctorBody, DoctorCheckBody, DoctorGroup};
+use ostler_render::isolation::SESSION_NOTE;
 use serde::Serialize;
 
 use super::checks::DoctorCheck;
@@ -10,10 +11,6 @@ use super::level_reports::{CapabilityGap, LevelReport};
 use super::sandbox_probe::ProbeResult;
 use crate::error::CommandError;
 use crate::output::{StdoutWriter, Style, TextTable, cells};
-
-/// The note about session isolation.
-const SESSION_NOTE: &str = "Session isolation is between clients; only levels high and container \
-                        keep commands apart from each other and from us.";
 
 /// What no known kernel limits for a jail, whichever user runs it.
 const SHARED_GAPS: [&str; 2] = [
