@@ -6,7 +6,7 @@ use super::*;
 use crate::error::CommandError;
 use crate::process_env::ProcessEnv;
 
-fn load(file: &str, env: &[(&str, &str)], set: &[&str]) -> Result<Config, String> {
+fn load(file: impl AsRef<[u8]>, env: &[(&str, &str)], set: &[&str]) -> Result<Config, String> {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("config.toml");
     fs::write(&path, file).unwrap();
@@ -203,4 +203,46 @@ fn every_default_is_a_value_of_its_kind() {
             key.name
         );
     }
+}
+
+#[test]
+fn the_defaults_of_sessions_quotas_and_the_audit_log_are_those_of_the_reference() {
+    let config = load("", &[], &[]).unwrap();
+    let settings = config.engine_settings(Vec::new());
+    assert_eq!(settings.quotas.finite_per_session, 20);
+    assert_eq!(settings.quotas.others_per_principal, 1_000);
+    let days = |days: u64| std::time::Duration::from_secs(days * 24 * 3_600);
+    assert_eq!(settings.ledger_retention, days(90));
+    let http = config.mcp_http_options("/".into(), ostler_mcp::ToolSet::default());
+    assert_eq!(http.session_idle, std::time::Duration::from_secs(30 * 60));
+}
+
+#[test]
+fn fuzz_config_file() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/config");
+    let defaults = KEYS.iter().filter_map(|key| {
+        let value = key.default?;
+        Some(format!("{} = {value:?}\n", key.name))
+    });
+    let seeds = [
+        defaults.collect::<String>(),
+        "[retention]\ncommand_seconds = 10\npty_seconds = \"forever\"\n".to_owned(),
+        "allowed_commands = [\"ls\", \"/usr/bin/env\"]\n[isolation]\ndefault = \"high\"\n"
+            .to_owned(),
+        "[limits]\nmemory = \"512M\"\npids = 64\ncpus = 0.5\n[a.b]\nc = 1979-05-27\n".to_owned(),
+    ];
+    let seeds = seeds.map(String::into_bytes).to_vec();
+    ostler_fuzz::fuzz(&corpus, seeds, |input| {
+        let lines = input.split(|byte| *byte == b'\n').count();
+        match load(input, &[], &[]) {
+            Ok(config) => {
+                for key in &KEYS {
+                    if let SettingSource::File(_, line) = config.get(key.name).source {
+                        assert!((1..=lines).contains(&line), "{}: {line}", key.name);
+                    }
+                }
+            }
+            Err(error) => assert!(error.starts_with("error["), "{error}"),
+        }
+    });
 }

@@ -35,6 +35,16 @@ fn explain_gives_json_and_single_keys() {
     let one = cli.json(&["config", "explain", "--json", "stop.grace_ms"]);
     assert_eq!(one[0]["value"], 5_000);
     assert_eq!(one[0]["source"], "default");
+    for (key, default) in [
+        ("quotas.finite_per_session", 20),
+        ("quotas.others_per_principal", 1_000),
+        ("ledger.retention_days", 90),
+        ("retention.command_seconds", 3_600),
+    ] {
+        let shown = cli.json(&["config", "explain", "--json", key]);
+        assert_eq!(shown[0]["value"], default, "{key}");
+        assert_eq!(shown[0]["source"], "default", "{key}");
+    }
     let slip = cli.ostler(&["config", "explain", "stop.grace"]);
     assert_eq!(slip.code, 64);
     assert!(
