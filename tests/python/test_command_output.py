@@ -4,6 +4,8 @@ prints it.
 
 import os
 import signal
+from datetime import datetime
+from urllib.parse import quote
 
 import pytest
 
@@ -152,6 +154,30 @@ async def test_error_shutdown_failed(installation):
     installation.rest("POST", "/api/v1/shutdown")
     assert daemon.gone(10), "it ends even where nothing can be written any more"
     until(lambda: installation.ours() == [], 5, "the end of keeper and shims")
+
+
+def test_the_documents_route_selects_by_time(installation):
+    pid = ended(installation, "echo one; sleep 1; echo two; echo err >&2; sleep 1; echo three")
+
+    def shown(query="", stream="stdout"):
+        path = f"/api/process/{pid}/output?with_stderr=true&{query}"
+        return installation.rest("GET", path)[stream]
+
+    def texts(query, stream="stdout"):
+        return [entry["text"] for entry in shown(query, stream)]
+
+    one, two, three = (datetime.fromisoformat(entry["timestamp"]) for entry in shown())
+    early, late = (quote((at + (then - at) / 2).isoformat()) for at, then in ((one, two), (two, three)))
+    assert texts(f"since={early}") == ["two", "three"]
+    assert texts(f"until={late}") == ["one", "two"]
+    assert texts(f"since={early}&until={late}") == ["two"] and texts(f"since={early}&until={late}", "stderr") == ["err"]
+    assert texts(f"since={late}", "stderr") == [] == texts(f"until={early}", "stderr")
+    assert texts("since=10m") == ["one", "two", "three"] and texts("until=10m") == []
+    assert texts(f"until={late}&tail=1") == ["two"] and texts(f"since={early}&grep=thr") == ["three"]
+    for name in ("since", "until"):
+        with pytest.raises(ProblemError) as refused:
+            shown(f"{name}=whenever")
+        assert refused.value.status == 422 and name in str(refused.value), refused.value
 
 
 # Together

@@ -127,6 +127,22 @@ def test_a_fork_bomb(protected_envs, interface, level):
 
 @ROOT
 @pytest.mark.parametrize("interface", INTERFACES)
+def test_at_medium_4096_processes_are_the_limit_by_default(protected_envs, interface):
+    """Threads count as processes do, and 4,096 of them cost little."""
+    installation = protected_envs.of("root")
+
+    def started(**options):
+        """How many it starts besides its own; none where 5,000 do not reach a limit."""
+        result = INTERFACES[interface](installation, ["python3", "-c", THREAD_HOG], IsolationOptions(**options))
+        return [int(number) for number in re.findall(r"threads (\d+) ", result.text)]
+
+    assert started(level="medium") == [4_095]
+    assert started(level="medium", limits={"pids": 77}) == [76]
+    assert started(level="basic") == []
+
+
+@ROOT
+@pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_memory_hog(protected_envs, interface, level):
     result, info, _ = bomb(protected_envs.of("root"), "root", interface, level, MEMORY_HOG, {"memory": "64M"})

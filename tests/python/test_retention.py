@@ -94,6 +94,33 @@ def test_a_removal_for_the_limit_is_in_the_log_and_no_more_are_removed_than_need
     assert len(told) == 1 and oldest.name in told[0] and "limit" in told[0], told
 
 
+@pytest.mark.anyio
+async def test_what_the_command_tools_started_is_kept_for_an_hour(installation):
+    async with installation.agent() as agent:
+        await agent.ended(await agent.start("true"), installation)
+        spec = json.loads((installation.executions()[0] / "spec.json").read_text())
+        assert spec.get("spec", spec)["retention"] == 3_600_000
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("source", ["file", "the client's environment"])
+async def test_what_the_command_tools_started_is_kept_as_long_as_the_setting_says(installation, source):
+    env = {}
+    if source == "file":
+        configure(installation, "[retention]\ncommand_seconds = 1\n")
+    else:
+        env = {"PROCESS_RETENTION_SECONDS": "1"}
+    async with installation.agent(args=["--tools", "command,shell"], env=env) as agent:
+        assert not (await agent.execute("true")).is_error
+        kept = (await agent.must("execute_shell", command="true", run_mode="background")).value("process_id")
+        pid = await agent.start("true")
+        await agent.ended(pid, installation)
+        until(lambda: not is_known(installation, pid), 20, "its removal")
+        assert (await agent.call("command_ps_detail", pid=pid)).code == "process_not_found"
+        until(lambda: len(installation.executions()) == 1, 20, "the removal of their files")
+        assert [entry["pid"] for entry in await agent.list()] == [kept], "another interface has another retention"
+
+
 @pytest.mark.skipif(not is_root(), reason="mounts")
 def test_one_that_cannot_be_removed_holds_up_no_other(installation):
     configure(installation, "[retention]\ncommand_seconds = 3\nothers_seconds = 3\nshell_seconds = 3\n")
