@@ -11,6 +11,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, openat, renameat, unlinkat}
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use crate::durability::Durability;
+
 /// The mode of a file that only its owner reads.
 pub const PRIVATE_MODE: u32 = 0o600;
 /// The mode of a file whose readers the umask decides.
@@ -105,6 +107,17 @@ impl<'a> AtomicFile<'a> {
     pub fn commit_durably(self) -> io::Result<()> {
         self.file.sync_all()?;
         self.commit()
+    }
+
+    /// Gives the file its name, with [`Durability::Fsync`] once its content is on disk.
+    ///
+    /// # Errors
+    /// As fsync(2) and renameat(2).
+    pub fn commit_with(self, durability: Durability) -> io::Result<()> {
+        match durability {
+            Durability::Fsync => self.commit_durably(),
+            Durability::PageCache => self.commit(),
+        }
     }
 }
 

@@ -223,12 +223,10 @@ fn compress_segment(dir: &Path, number: u32, durability: Durability) -> Result<u
     if after >= before {
         return Ok(0);
     }
-    let committed = match durability {
-        // The original is removed next.
-        Durability::Fsync => compressed.commit_durably(),
-        Durability::PageCache => compressed.commit(),
-    };
-    committed.map_err(|error| failed("rename", &compressed_name, error))?;
+    // The original is removed next.
+    compressed
+        .commit_with(durability)
+        .map_err(|error| failed("rename", &compressed_name, error))?;
     std::fs::remove_file(dir.join(&name)).map_err(|error| failed("remove", &name, error))?;
     Ok(before - after)
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use ostler_journal::Durability;
 use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -22,15 +23,6 @@ pub(super) struct ContextStore {
     path: PathBuf,
     /// Held while the file is written, so that a later state is not replaced by an earlier one.
     writing: Mutex<()>,
-}
-
-/// What a new version of the file survives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Durability {
-    /// A power failure, too.
-    Synced,
-    /// The end of this process.
-    Unsynced,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,11 +65,10 @@ impl ContextStore {
         };
         let bytes = serde_json::to_vec(&file).map_err(|error| failed(error.into()))?;
         let mut new = AtomicFile::create(&self.path, PRIVATE_MODE).map_err(failed)?;
-        let written = new.write_all(&bytes).and_then(|()| match durability {
-            Durability::Synced => new.commit_durably(),
-            Durability::Unsynced => new.commit(),
-        });
-        written.map_err(failed)
+        let written = new.write_all(&bytes);
+        written
+            .and_then(|()| new.commit_with(durability))
+            .map_err(failed)
     }
 }
 
@@ -129,7 +120,7 @@ mod tests {
                 .all(|it| it.created.is_some() == (it.project == "demo"))
         );
         store
-            .write(Durability::Synced, || records.clone())
+            .write(Durability::Fsync, || records.clone())
             .expect("written");
         let written = fs::read(dir.path().join(FILE)).expect("there");
         let as_value = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).ok();

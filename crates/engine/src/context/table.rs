@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use ostler_journal::Durability;
 use ostler_journal::LedgerEntry;
 use ostler_lifecycle::context::{
     ContextDecision, ContextInput, ContextLifecycle, ContextRefusal, ContextState,
@@ -15,7 +16,7 @@ use super::directory;
 use super::ledger_entry::transition_entry;
 use super::record::{ContextRecord, StoredStage};
 use super::request::ContextKey;
-use super::store::{ContextStore, Durability};
+use super::store::ContextStore;
 use crate::error::{ContextError, Error};
 use crate::execution::ExecutionHandle;
 use crate::hooks::ExecutionObserver;
@@ -166,7 +167,7 @@ impl ContextTable {
     /// # Errors
     /// [`Error::Storage`].
     pub(super) fn store_durably(&self) -> Result<(), Error> {
-        self.store.write(Durability::Synced, || self.records())
+        self.store.write(Durability::Fsync, || self.records())
     }
 
     /// Writes the file where something has changed; what cannot be written now is written with the
@@ -178,7 +179,7 @@ impl ContextTable {
         if !std::mem::take(&mut self.contexts.lock().is_changed) {
             return Ok(());
         }
-        let stored = self.store.write(Durability::Unsynced, || self.records());
+        let stored = self.store.write(Durability::PageCache, || self.records());
         stored.inspect_err(|_| self.contexts.lock().is_changed = true)
     }
 

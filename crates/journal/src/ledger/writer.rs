@@ -304,10 +304,10 @@ impl Ledger {
             reserved: 0,
             first_at: None,
         };
-        let begun = current
+        let written = current
             .append(&line, self.durability)
             .and_then(|()| self.sync_directory());
-        if let Err(error) = begun {
+        if let Err(error) = written {
             // Without its header it is not a segment; its number is free again.
             drop(std::fs::remove_file(&path));
             return Err(error);
