@@ -200,8 +200,6 @@ async def test_isolation_is_reported_and_never_faked(each_installation):
         reply = await shell.sh("ps -o sid= -p $$; echo $$", isolation="basic")
         isolation = reply.value("isolation")
         assert isolation["asked"] == "basic" and "tree_kill" in isolation["in_force"]
-        session, shell_pid = reply.blocks[0].split()
-        assert session == shell_pid, "a session of its own"
         default = (await shell.sh("true")).value("isolation")
         assert default["asked"] == "medium", default
         jailed = await shell.sh("ps -o pid= -p $$; ls /root", isolation="high")

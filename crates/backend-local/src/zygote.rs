@@ -153,6 +153,8 @@ impl Zygote {
     /// The child's side of the fork: releases everything the zygote holds.
     fn become_shim(&mut self, socket: OwnedFd, durability: Durability) -> ! {
         process_role::set_name(process_name::SHIM);
+        // The session of the command, too: no other execution has processes in it.
+        let _leader_already = rustix::process::setsid();
         process_role::become_subreaper();
         let identity = ShimInfo::own(ShimMode::Process, self.boot_id.clone(), durability);
         let mut slot = self.cgroup_root.slot(identity.name(0));

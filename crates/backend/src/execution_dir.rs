@@ -6,7 +6,7 @@
 //! survivable is the reserve: room for the exit record is allocated before the end ([`reserve`]),
 //! and a record that does not fit is shortened.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use ostler_journal::Durability;
 use ostler_model::ExecutionId;
@@ -80,28 +80,30 @@ pub fn sync_spec(executions: BorrowedFd<'_>, dir: BorrowedFd<'_>) -> Result<(), 
 /// before it, and the record when this returns.
 ///
 /// # Errors
-/// As openat(2), write(2), ftruncate(2), renameat(2) and fsync(2).
+/// As openat(2), write(2), ftruncate(2), renameat(2) and fsync(2). Where only a sync was refused, the
+/// record is written nevertheless, and may not survive a loss of power.
 pub fn write_exit_record(
     dir: BorrowedFd<'_>,
     record: &ExitRecord,
     durability: Durability,
 ) -> Result<(), Errno> {
     let bytes = serde_json::to_vec(record).map_err(|_| Errno::INVAL)?;
-    if durability.is_fsync() {
-        sync_output(dir)?;
-    }
-    match write_unfinished(dir, &bytes, durability) {
+    let sync = |sync: &dyn Fn() -> Result<(), Errno>| match durability {
+        Durability::Fsync => sync(),
+        Durability::PageCache => Ok(()),
+    };
+    let output = sync(&|| sync_output(dir));
+    let file = match write_unfinished(dir, &bytes) {
         Err(Errno::NOSPC | Errno::DQUOT) if bytes.len() > RESERVED_BYTES => {
             let short = serde_json::to_vec(&shortened(record)).map_err(|_| Errno::INVAL)?;
-            write_unfinished(dir, &short, durability)?;
+            write_unfinished(dir, &short)?
         }
         written => written?,
-    }
+    };
+    let content = sync(&|| fsync(&file));
     renameat(dir, temporary_name(EXIT_FILE), dir, EXIT_FILE)?;
-    match durability {
-        Durability::Fsync => fsync(dir),
-        Durability::PageCache => Ok(()),
-    }
+    let name = sync(&|| fsync(dir));
+    output.and(content).and(name)
 }
 
 /// Forces the output and its index to the disk; a file may be removed meanwhile.
@@ -124,18 +126,11 @@ fn sync_file(dir: BorrowedFd<'_>, name: impl rustix::path::Arg) -> Result<(), Er
 }
 
 /// Overwrites in place: truncating would release the reserved space.
-fn write_unfinished(
-    dir: BorrowedFd<'_>,
-    bytes: &[u8],
-    durability: Durability,
-) -> Result<(), Errno> {
+fn write_unfinished(dir: BorrowedFd<'_>, bytes: &[u8]) -> Result<OwnedFd, Errno> {
     let file = open_unfinished(dir)?;
     write_all(&file, bytes)?;
     ftruncate(&file, bytes.len() as u64)?;
-    match durability {
-        Durability::Fsync => fsync(file.as_fd()),
-        Durability::PageCache => Ok(()),
-    }
+    Ok(file)
 }
 
 fn open_unfinished(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {

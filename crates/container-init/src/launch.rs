@@ -91,6 +91,7 @@ fn spawn_child(
         cwd: &cwd,
         stdio: channels.child.each_ref().map(AsFd::as_fd),
         terminal: channels.terminal,
+        leads_session: false,
         cgroup_procs: &[],
         cgroup: None,
         dies_with_parent: false,

@@ -14,6 +14,7 @@ use ostler_backend::Backend;
 use ostler_journal::{HeadKey, HeadWriter, Ledger, LedgerEntry, LedgerReader, WriteError};
 use ostler_model::{BackendName, CapabilitySet, Event, ExecutionId, Owner, Spec, Timestamp};
 use parking_lot::Mutex;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -233,8 +234,26 @@ impl EngineInner {
         }
     }
 
+    /// Runs what may wait for the disk. With [`Durability::Fsync`] other work of this thread goes on
+    /// elsewhere meanwhile; otherwise writes go to the page cache, and moving would cost more.
+    pub(crate) fn with_disk_wait<T>(&self, work: impl FnOnce() -> T) -> T {
+        let may_move = || {
+            let runtime = Handle::try_current();
+            runtime.is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread)
+        };
+        if self.settings.durability.is_fsync() && may_move() {
+            tokio::task::block_in_place(work)
+        } else {
+            work()
+        }
+    }
+
     /// Appends to the ledger; what is refused `is_queued` or not.
     fn append(&self, entry: &LedgerEntry, is_queued: bool) -> Result<(), Error> {
+        self.with_disk_wait(|| self.append_now(entry, is_queued))
+    }
+
+    fn append_now(&self, entry: &LedgerEntry, is_queued: bool) -> Result<(), Error> {
         let mut exclusive = self.exclusive.lock();
         let Some(exclusive) = exclusive.as_mut() else {
             return Err(Error::Closing);

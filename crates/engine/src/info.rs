@@ -159,7 +159,18 @@ impl WaitOutcome {
     /// or a time limit ended the command ([`ErrorCode::CommandTimeout`]).
     #[must_use]
     pub fn error_code(&self) -> Option<ErrorCode> {
-        let ending = self.info.state.ending.as_ref();
+        let ending = match self.end {
+            WaitEnd::Exit => self.info.state.ending.as_ref(),
+            WaitEnd::TimedOut => return Some(ErrorCode::ProcessTimeout),
+            // What was waited for has come.
+            WaitEnd::Pattern(_)
+            | WaitEnd::Prompt(_)
+            | WaitEnd::Ready
+            | WaitEnd::NotReady(_)
+            | WaitEnd::Output
+            | WaitEnd::Idle
+            | WaitEnd::Nothing => return None,
+        };
         match ending.map(|it| &it.cause) {
             Some(TerminationCause::TimedOut { .. }) => Some(ErrorCode::CommandTimeout),
             Some(
@@ -169,8 +180,8 @@ impl WaitOutcome {
                 | TerminationCause::OutOfMemory
                 | TerminationCause::SpawnFailed { .. }
                 | TerminationCause::Lost { .. },
-            ) => None,
-            None => (self.end == WaitEnd::TimedOut).then_some(ErrorCode::ProcessTimeout),
+            )
+            | None => None,
         }
     }
 }

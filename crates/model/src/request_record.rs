@@ -45,6 +45,9 @@ pub struct RequestRecord {
     /// The context that it runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextId>,
+    /// Whether it is a task of its project, whose command gets the ids of both in variables.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_task: bool,
 }
 
 /// What was requested of a service.
@@ -115,6 +118,7 @@ impl RequestRecord {
             service: None,
             template: None,
             context: None,
+            is_task: false,
         }
     }
 

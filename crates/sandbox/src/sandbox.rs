@@ -133,6 +133,7 @@ impl Sandbox {
             cwd: &cwd,
             stdio: streams.child.each_ref().map(AsFd::as_fd),
             terminal: matches!(command.stdio, SandboxStdio::Terminal(_)),
+            leads_session: false,
             cgroup_procs: &[],
             cgroup: None,
             dies_with_parent: false,

@@ -58,6 +58,12 @@ impl ProcessStat {
         !matches!(self.state, b'Z' | b'X')
     }
 
+    /// Whether it waits in the kernel and no signal reaches it: usually for a disk.
+    #[must_use]
+    pub const fn waits_for_disk(&self) -> bool {
+        matches!(self.state, b'D')
+    }
+
     /// Whether a signal has stopped it.
     #[must_use]
     pub const fn is_stopped(&self) -> bool {

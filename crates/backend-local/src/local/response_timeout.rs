@@ -14,11 +14,17 @@ const INTERVAL_MS: u64 = 100;
 /// How long a process that can run is waited for, in milliseconds.
 const RUNNABLE_MS: u64 = 10_000;
 
+/// How long a process that waits for the disk is waited for, in milliseconds: a sync of much output
+/// takes minutes on a slow disk, and killed it would not have recorded the end.
+const DISK_WAIT_MS: u64 = 300_000;
+
 /// What the kernel says of a process that has not responded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ResponderState {
     /// It runs, or will.
     Runnable,
+    /// It waits in the kernel, where no signal reaches it: for the disk.
+    WaitsForDisk,
     /// A signal has stopped it.
     Stopped,
     /// It has ended.
@@ -29,6 +35,7 @@ impl ResponderState {
     fn of(pid: i32) -> Self {
         match proc::stat(pid) {
             Some(stat) if stat.is_stopped() => Self::Stopped,
+            Some(stat) if stat.waits_for_disk() => Self::WaitsForDisk,
             Some(stat) if stat.is_alive() => Self::Runnable,
             Some(_) | None => Self::Ended,
         }
@@ -39,6 +46,7 @@ impl ResponderState {
     fn is_overdue(self, silence: Duration, stopped: Duration) -> bool {
         let limit = match self {
             Self::Runnable => Duration::from_millis(RUNNABLE_MS).max(stopped),
+            Self::WaitsForDisk => Duration::from_millis(DISK_WAIT_MS).max(stopped),
             Self::Stopped => stopped,
             Self::Ended => Duration::ZERO,
         };
@@ -78,6 +86,7 @@ mod tests {
             [Duration::ZERO, short, long].map(|silence| responder.is_overdue(silence, short))
         };
         assert_eq!(overdue(ResponderState::Runnable), [false, false, true]);
+        assert_eq!(overdue(ResponderState::WaitsForDisk), [false, false, false]);
         assert_eq!(overdue(ResponderState::Stopped), [false, true, true]);
         assert_eq!(overdue(ResponderState::Ended), [true, true, true]);
     }

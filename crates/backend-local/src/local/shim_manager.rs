@@ -401,7 +401,7 @@ impl ShimManager {
                         }
                         shims.pool.release();
                         shim.mark_idle();
-                        shims.offer(Arc::clone(&shim));
+                        shims.recycle(&shim);
                     }
                     ReceiveOutcome::Closed => break,
                 }
@@ -410,6 +410,17 @@ impl ShimManager {
             drop(shim);
             open_files::notify_closed();
         });
+    }
+
+    /// Keeps a shim for the next plan, unless an earlier daemon started it: it has the version of that
+    /// one, and its records survive what that one's setting says.
+    fn recycle(self: &Arc<Self>, shim: &Arc<ShimConnection>) {
+        let is_own = shim.pid.is_some() || matches!(self.source, ShimSource::Threads { .. });
+        if is_own {
+            self.offer(Arc::clone(shim));
+        } else {
+            shim.shutdown();
+        }
     }
 
     fn offer(self: &Arc<Self>, shim: Arc<ShimConnection>) {

@@ -238,6 +238,8 @@ fn launch(
         cwd: &exec_args.cwd,
         stdio: channels.child.each_ref().map(AsFd::as_fd),
         terminal: channels.terminal,
+        // A thread has no session to share with its command but that of the whole process.
+        leads_session: mode == ShimMode::Thread,
         cgroup_procs: &joins,
         cgroup: entry.clone_into(),
         // A thread does not outlive its process, so its command must not either.

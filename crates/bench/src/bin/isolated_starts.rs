@@ -150,6 +150,7 @@ impl Tools {
             cwd: &self.workspace,
             stdio: [self.null.as_fd(); 3],
             terminal: false,
+            leads_session: false,
             cgroup_procs: &joins,
             cgroup: entry.clone_into(),
             dies_with_parent: true,

@@ -8,6 +8,7 @@ use super::{ids, stop};
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
+use crate::executions::end;
 use crate::output::StdoutWriter;
 
 /// What `rm` takes.
@@ -54,7 +55,8 @@ async fn remove(client: &DaemonClient, id: &str, force: bool) -> Result<(), Comm
             force,
             ..StopBody::default()
         };
-        stop::stop(client, id, &body).await?;
+        let stopped = stop::stop(client, id, &body).await?;
+        end::report_survivors(&stopped);
     }
     let path = ids::path(id, "");
     client

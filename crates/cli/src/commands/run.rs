@@ -15,6 +15,7 @@ use crate::attach::{self, AttachOptions, DetachKey, InitialView, window_size};
 use crate::client::DaemonClient;
 use crate::context::{CliContext, block_on};
 use crate::daemon::in_process::InProcessEngine;
+use crate::daemon::state_holder;
 use crate::error::{CommandError, CommandResult};
 use crate::paths::{DAEMON_SOCKET, make_scratch};
 
@@ -186,7 +187,7 @@ async fn run_in_process(context: &CliContext, body: &StartBody, mode: RunMode) -
     let in_process = InProcessEngine::open(&context.config, &context.env).await?;
     if in_process.is_temporary() && body.options.sandbox.overlay {
         in_process.close().await;
-        return Err(overlay_would_go());
+        return Err(overlay_would_go(&state_holder(&context.dirs)));
     }
     let scratch = make_scratch(&context.env, "ostler-run-")?;
     let socket = scratch.join(DAEMON_SOCKET);
@@ -201,10 +202,11 @@ async fn run_in_process(context: &CliContext, body: &StartBody, mode: RunMode) -
 }
 
 /// Why a run on a temporary state directory has no overlay.
-fn overlay_would_go() -> CommandError {
-    let message = "a daemon holds the state directory: what a run with --no-daemon keeps apart would \
-                   go with it";
-    CommandError::value(message).with_hint("run it without --no-daemon, or without --overlay")
+fn overlay_would_go(holder: &str) -> CommandError {
+    CommandError::value(format!(
+        "{holder} holds the state directory: what this run keeps apart would go with it"
+    ))
+    .with_hint("name another --state-dir, or run it with a daemon, or without --overlay")
 }
 
 fn start_body(

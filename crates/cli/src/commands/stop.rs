@@ -50,16 +50,18 @@ pub(crate) fn run(context: &CliContext, args: &StopArgs) -> CommandResult {
         async move {
             let info = stop(client, &id, body).await?;
             if args.json {
-                return print_json(&info);
+                print_json(&info)?;
+            } else {
+                let mut out = StdoutWriter::new();
+                out.write_line(&info.id)?;
+                out.flush()?;
             }
-            let mut out = StdoutWriter::new();
-            out.write_line(&info.id)?;
-            out.flush()
+            end::check_survivors(&info)
         }
     }))
 }
 
-/// Stops one execution, and reports what survived that.
+/// Stops one execution.
 ///
 /// # Errors
 /// As the daemon responds.
@@ -71,7 +73,5 @@ pub(crate) async fn stop(
     let path = ids::path(id, "/stop");
     // An ended execution is not stopped again.
     let body = RequestBody::json(body)?;
-    let info = client.call_idempotent(Method::POST, &path, body).await?;
-    end::report_survivors(&info);
-    Ok(info)
+    client.call_idempotent(Method::POST, &path, body).await
 }

@@ -293,7 +293,7 @@ pub(super) const COMMAND_KEYS: [SettingKey; 49] = [
         &["OSTLER_CONTEXTS_ENVIRONMENT_PREFIX"],
         ValueKind::VariablePrefix,
         Some("CLAUDE_"),
-        "how the variables PROJECT_ID and TASK_ID of commands in a context begin",
+        "how the variables PROJECT_ID and TASK_ID begin, of commands in a context and of tasks",
     ),
     key(
         "alerts.cpu_percent",

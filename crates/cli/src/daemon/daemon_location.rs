@@ -80,6 +80,14 @@ pub(crate) fn unreachable_message(dirs: &Dirs) -> Option<String> {
     ))
 }
 
+/// Who holds the lock of the state directory, in words.
+pub(crate) fn state_holder(dirs: &Dirs) -> String {
+    match lock_holder(&dirs.state_lock()) {
+        Some(pid) if is_client(pid) => format!("process {pid}, which runs with --no-daemon,"),
+        Some(_) | None => "a daemon".to_owned(),
+    }
+}
+
 /// Whether a process has another name than daemons have; false where its name cannot be read.
 fn is_client(pid: u32) -> bool {
     let name = fs::read_to_string(format!("/proc/{pid}/comm"));

@@ -12,6 +12,7 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::daemon_location;
 use super::history;
 use super::idle_tracker::IdleTracker;
 use super::run::{executable, try_open_engine};
@@ -35,7 +36,7 @@ pub(crate) struct InProcessEngine {
 }
 
 impl InProcessEngine {
-    /// Opens an engine on the state directory, or on a temporary one if a daemon holds that;
+    /// Opens an engine on the state directory, or on a temporary one if that is held;
     /// reports the latter.
     ///
     /// # Errors
@@ -147,11 +148,12 @@ async fn open_scratch_engine(
     env: &ProcessEnv,
 ) -> Result<(Engine, PathBuf), CommandError> {
     let directory = paths::make_scratch(env, "ostler-alone-")?;
+    let holder = daemon_location::state_holder(&config.dirs());
     let config = config.clone().with_state_dir(&directory);
     let opened = try_open_engine(&config, env, ZygoteConfig::InProcess, ApprovalPath::Client);
     let engine = opened.await?.map_err(|error| CommandError::from(&error))?;
     crate::print_note(&format!(
-        "a daemon holds the state directory; state of this run is in {} and goes with it",
+        "{holder} holds the state directory; state of this run is in {} and goes with it",
         directory.display()
     ));
     Ok((engine, directory))

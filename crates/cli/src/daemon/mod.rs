@@ -34,7 +34,9 @@ mod stdio_server;
 mod stdio_sessions;
 pub(crate) mod streams;
 
-pub(crate) use daemon_location::{check_state_dir, state_dir_mismatch, unreachable_message};
+pub(crate) use daemon_location::{
+    check_state_dir, state_dir_mismatch, state_holder, unreachable_message,
+};
 pub(crate) use http_listener::own_principal;
 pub(crate) use launch::{DaemonLauncher, connect_or_start};
 pub(crate) use run::{StartMode, executable, run, wait_for_shutdown_signal};

@@ -2,10 +2,10 @@
 
 use ostler_api::ExecutionBody;
 use ostler_model::status::ProcessStatus;
-use ostler_model::{OverlayOutcome, Termination, TerminationCause};
+use ostler_model::{ErrorCode, OverlayOutcome, Termination, TerminationCause};
 use ostler_render::isolation;
 
-use crate::error::CommandResult;
+use crate::error::{CommandError, CommandResult};
 use crate::missing_output::{LossScope, MissingOutput};
 
 /// The exit code after a timeout, as timeout(1) has it.
@@ -53,13 +53,30 @@ pub(crate) fn report_end(info: &ExecutionBody) -> u8 {
 /// Reports the processes that no signal ended.
 pub(crate) fn report_survivors(info: &ExecutionBody) {
     if !info.survivors.is_empty() {
-        let pids: Vec<String> = info.survivors.iter().map(u32::to_string).collect();
-        crate::print_note(&format!(
-            "{}: these processes survived SIGKILL: {}",
-            info.id,
-            pids.join(", ")
-        ));
+        crate::print_note(&describe_survivors(info));
     }
+}
+
+/// Whether a stop has ended all processes.
+///
+/// # Errors
+/// When some survived SIGKILL: they wait in the kernel, where no signal reaches them.
+pub(crate) fn check_survivors(info: &ExecutionBody) -> Result<(), CommandError> {
+    if info.survivors.is_empty() {
+        return Ok(());
+    }
+    let message = describe_survivors(info);
+    Err(CommandError::new(ErrorCode::ProcessControl, message)
+        .with_hint("they wait in the kernel, as for a disk, and end when that goes on"))
+}
+
+fn describe_survivors(info: &ExecutionBody) -> String {
+    let pids: Vec<String> = info.survivors.iter().map(u32::to_string).collect();
+    format!(
+        "{}: these processes survived SIGKILL: {}",
+        info.id,
+        pids.join(", ")
+    )
 }
 
 /// Reports after the end which limits were reached, what was lost, and how to commit or discard an overlay.

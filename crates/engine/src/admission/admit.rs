@@ -387,6 +387,7 @@ fn request_record(request: &mut StartRequest) -> Box<RequestRecord> {
         original.unwrap_or_else(|| Box::new(RequestRecord::new(request.options.clone())));
     record.template = request.template.take();
     record.context = request.context.take();
+    record.is_task = request.is_task;
     record
 }
 

@@ -75,10 +75,10 @@ impl EventRecorder {
             // Never spawned: there is no directory for events.
             return;
         }
-        let written = open_files::with_emergency_fds(
-            || self.append(core, entry, &pending),
-            is_write_out_of_fds,
-        );
+        let written = core.with_disk_wait(|| {
+            let append = || self.append(core, entry, &pending);
+            open_files::with_emergency_fds(append, is_write_out_of_fds)
+        });
         match written {
             Ok(()) => core.flush_unwritten(),
             // The command must not fail for our disk: they are written with the next ones.

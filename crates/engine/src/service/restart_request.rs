@@ -170,5 +170,6 @@ fn start_with(
     let template = spec.request.as_ref().and_then(|it| it.template.clone());
     start.template = template.map(|template| Box::new(template.map_values(reveal)));
     start.context = spec.request.as_ref().and_then(|it| it.context.clone());
+    start.is_task = spec.request.as_ref().is_some_and(|it| it.is_task);
     start
 }

@@ -40,6 +40,7 @@ pub(crate) fn start_within(
         cwd: c"/",
         stdio: [null.as_fd(); 3],
         terminal: false,
+        leads_session: false,
         cgroup_procs: &joins,
         cgroup: entry.clone_into(),
         dies_with_parent: true,

@@ -157,6 +157,7 @@ fn try_spawn(restrictions: &Restrictions, jail: Option<&Jail>) -> Result<(), Spa
         cwd: c"/",
         stdio: [null.as_fd(), null.as_fd(), null.as_fd()],
         terminal: false,
+        leads_session: false,
         cgroup_procs: &[],
         cgroup: None,
         dies_with_parent: false,

@@ -65,7 +65,12 @@ fn prepare_and_exec(shared: &ChildContext<'_>) -> SpawnStep {
     let spec = shared.spec;
     // SAFETY: system calls on pointers prepared by the parent and alive until exec.
     unsafe {
-        if libc::setsid() < 0 {
+        let result = if spec.terminal || spec.leads_session {
+            libc::setsid()
+        } else {
+            libc::setpgid(0, 0)
+        };
+        if result < 0 {
             return SpawnStep::Session;
         }
         for join in spec.cgroup_procs {

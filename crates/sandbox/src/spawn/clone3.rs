@@ -84,6 +84,10 @@ pub struct SpawnSpec<'a> {
     pub stdio: [BorrowedFd<'a>; 3],
     /// Whether descriptor 0 is a terminal that becomes the controlling terminal of a new session.
     pub terminal: bool,
+    /// Whether it leads a new session also without a terminal, and not only a process group. A leader
+    /// gets the first terminal that it opens as its controlling terminal, and stop signals of
+    /// terminals do not stop it, since no parent in its session could let it go on (setpgid(2)).
+    pub leads_session: bool,
     /// `cgroup.procs` files to join before exec.
     pub cgroup_procs: &'a [BorrowedFd<'a>],
     /// A directory of the unified hierarchy to spawn into.
@@ -117,7 +121,7 @@ pub struct SpawnedChild {
 pub enum SpawnStep {
     /// clone3(2) itself.
     Clone,
-    /// setsid(2).
+    /// setsid(2) or setpgid(2).
     Session,
     /// Joining a cgroup.
     Cgroup,

@@ -146,11 +146,8 @@ pub(super) async fn stop_targets(
     Ok(exit.code())
 }
 
-/// Reports the result of a stop; a port that is still in use is an error.
+/// Reports the result of a stop; a process that survived, or a port that is still in use, is an error.
 fn print_stopped(stopped: &ServiceStopResponse, json: bool) -> Result<(), CommandError> {
-    if let Some(info) = &stopped.service.execution {
-        end::report_survivors(info);
-    }
     if json {
         print_json(stopped)?;
     } else {
@@ -174,6 +171,9 @@ fn print_stopped(stopped: &ServiceStopResponse, json: bool) -> Result<(), Comman
             }
         }
         out.flush()?;
+    }
+    if let Some(info) = &stopped.service.execution {
+        end::check_survivors(info)?;
     }
     match stopped.still_held.as_slice() {
         [] => Ok(()),
