@@ -19,10 +19,10 @@ use rustix::io::Errno;
 
 use super::compare::{EditAction, OverlayEdit, ThreeWay};
 use super::error::OverlayError;
-use super::records::{CommitIntent, CommitLog};
+use super::records::{CommitIntent, CommitLog, StepInodes};
 use super::staging;
 use crate::openat2::entry_stamp::{EntryKind, EntryStamp, MODE_BITS};
-use crate::openat2::split;
+use crate::openat2::{BeneathRoot, split};
 
 /// A commit under way.
 #[derive(Debug)]
@@ -72,38 +72,6 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// The steps that are on the host, where a commit did not complete.
-    pub(super) fn completed_edits(&mut self) -> Vec<OverlayEdit> {
-        let edits = self.intent.edits.iter().enumerate();
-        let done = edits.filter(|(step, edit)| self.is_done(*step, edit).unwrap_or(false));
-        let done: Vec<OverlayEdit> = done.map(|(_, edit)| edit.clone()).collect();
-        self.remove_temporaries();
-        done
-    }
-
-    fn is_done(&mut self, step: usize, edit: &OverlayEdit) -> io::Result<bool> {
-        let now = self.sides.host.stamp_at(&edit.path)?;
-        Ok(match edit.action {
-            EditAction::Replace => is_logged(&self.log, step, now.as_ref()),
-            EditAction::Mode => {
-                let mode = |seen: &Option<EntryStamp>| seen.map(|it| it.mode & MODE_BITS);
-                mode(&now) == mode(&edit.new)
-            }
-            EditAction::Remove => now.is_none(),
-            EditAction::Skip => false,
-        })
-    }
-
-    /// Removes staged files that were not moved into place.
-    fn remove_temporaries(&mut self) {
-        for (step, edit) in self.intent.edits.iter().enumerate() {
-            if let Ok((dir, _)) = self.sides.host.parent(&edit.path) {
-                // A missing file needs no removal; one that cannot be removed does no harm.
-                drop(discard(dir, &self.intent.temporary_name(step)));
-            }
-        }
-    }
-
     fn apply(&mut self, step: usize, edit: &OverlayEdit) -> Result<(), StepError> {
         match edit.action {
             EditAction::Replace => self.replace(step, edit),
@@ -125,7 +93,7 @@ impl Commit<'_> {
             // Left by a process that was killed between two calls.
             discard(dir, &temporary).map_err(write)?;
         }
-        if is_logged(&self.log, step, now.as_ref()) {
+        if is_logged(&self.log.inodes, step, now.as_ref()) {
             return Ok(());
         }
         let ino = staging::stage(&mut self.sides.upper, &edit.path, new, dir, &temporary)
@@ -194,6 +162,45 @@ impl CommitIntent {
     /// The name of a staged file until it is moved into place.
     fn temporary_name(&self, step: usize) -> String {
         format!(".ostler-{:016x}-{step}", self.tag)
+    }
+}
+
+/// The changes of a commit that are on the host.
+pub(super) fn completed_edits(
+    host: &mut BeneathRoot,
+    intent: &CommitIntent,
+    inodes: &StepInodes,
+) -> Vec<OverlayEdit> {
+    let edits = intent.edits.iter().enumerate();
+    let done = edits.filter(|(step, edit)| is_done(host, inodes, *step, edit).unwrap_or(false));
+    done.map(|(_, edit)| edit.clone()).collect()
+}
+
+fn is_done(
+    host: &mut BeneathRoot,
+    inodes: &StepInodes,
+    step: usize,
+    edit: &OverlayEdit,
+) -> io::Result<bool> {
+    let now = host.stamp_at(&edit.path)?;
+    Ok(match edit.action {
+        EditAction::Replace => is_logged(inodes, step, now.as_ref()),
+        EditAction::Mode => {
+            let mode = |seen: &Option<EntryStamp>| seen.map(|it| it.mode & MODE_BITS);
+            mode(&now) == mode(&edit.new)
+        }
+        EditAction::Remove => now.is_none(),
+        EditAction::Skip => false,
+    })
+}
+
+/// Removes staged files that were not moved into place.
+pub(super) fn remove_temporaries(host: &mut BeneathRoot, intent: &CommitIntent) {
+    for (step, edit) in intent.edits.iter().enumerate() {
+        if let Ok((dir, _)) = host.parent(&edit.path) {
+            // A missing file needs no removal; one that cannot be removed does no harm.
+            drop(discard(dir, &intent.temporary_name(step)));
+        }
     }
 }
 
@@ -280,8 +287,8 @@ fn is_below_any(path: &[u8], directories: &BTreeSet<&[u8]>) -> bool {
 }
 
 /// Whether the host has what a step wrote there.
-fn is_logged(log: &CommitLog, step: usize, now: Option<&EntryStamp>) -> bool {
-    let logged = log.logged_inode(step_number(step));
+fn is_logged(inodes: &StepInodes, step: usize, now: Option<&EntryStamp>) -> bool {
+    let logged = inodes.get(step_number(step));
     logged.is_some() && logged == now.map(|it| it.ino)
 }
 

@@ -73,3 +73,16 @@ pub enum OverlayError {
         source: io::Error,
     },
 }
+
+impl OverlayError {
+    /// Whether the disk, or a quota, is full.
+    pub(super) fn is_disk_full(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if is_disk_full(source))
+    }
+}
+
+/// Whether the disk, or a quota, is full.
+pub(super) fn is_disk_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}

@@ -4,13 +4,15 @@
 //! `store` is the interface: one directory per execution with the layers and their records.
 //! `baseline` is the workspace at the start, `staging` copies entries out of the upper layer,
 //! `compare` computes the changes, `conflict` finds changes of the host, `commit` writes to the
-//! host with its `records` on disk while it holds the `commit_lock`, `diff` shows changes as text, `remove` deletes a layer.
+//! host with its `records` on disk while it holds the `commit_lock`, `decision` records
+//! what ends an overlay, `diff` shows changes as text, `remove` deletes a layer.
 
 mod baseline;
 mod commit;
 mod commit_lock;
 mod compare;
 mod conflict;
+mod decision;
 mod diff;
 mod error;
 mod records;

@@ -107,7 +107,11 @@ pub(super) fn save<T: Serialize>(
         file.write_all(&body)?;
         fs::rename(&temporary, &path)
     });
-    written.map_err(|source| io_error("cannot write", &path, source))
+    written.map_err(|source| {
+        // It may be what fills the disk. One that cannot be removed is replaced the next time.
+        drop(fs::remove_file(&temporary));
+        io_error("cannot write", &path, source)
+    })
 }
 
 /// The progress of a commit: each step is logged with the inode that is about to be moved into
@@ -115,8 +119,32 @@ pub(super) fn save<T: Serialize>(
 #[derive(Debug)]
 pub(super) struct CommitLog {
     file: File,
-    inodes: HashMap<u32, u64>,
+    pub(super) inodes: StepInodes,
     resumed: bool,
+}
+
+/// The inodes of the steps in a [`CommitLog`].
+#[derive(Debug, Default)]
+pub(super) struct StepInodes(HashMap<u32, u64>);
+
+impl StepInodes {
+    /// Reads the log; empty where there is none.
+    pub(super) fn load(dir: &Path) -> Result<Self, OverlayError> {
+        match fs::read(dir.join(LOG)) {
+            Ok(bytes) => Ok(Self::parse(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(source) => Err(io_error("cannot read", &dir.join(LOG), source)),
+        }
+    }
+
+    /// A torn last entry was never acted on.
+    fn parse(bytes: &[u8]) -> Self {
+        Self(bytes.chunks_exact(ENTRY_BYTES).map(parse_entry).collect())
+    }
+
+    pub(super) fn get(&self, step: u32) -> Option<u64> {
+        self.0.get(&step).copied()
+    }
 }
 
 impl CommitLog {
@@ -130,15 +158,11 @@ impl CommitLog {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let whole = bytes.len() - bytes.len() % ENTRY_BYTES;
-        // A torn last entry was never acted on.
+        // The next entry follows the last whole one.
         file.set_len(whole as u64)?;
-        let noted = bytes[..whole]
-            .chunks_exact(ENTRY_BYTES)
-            .map(parse_entry)
-            .collect();
         Ok(Self {
             file,
-            inodes: noted,
+            inodes: StepInodes::parse(&bytes),
             resumed,
         })
     }
@@ -153,12 +177,8 @@ impl CommitLog {
         bytes[..4].copy_from_slice(&step.to_le_bytes());
         bytes[4..].copy_from_slice(&ino.to_le_bytes());
         self.file.write_all(&bytes)?;
-        self.inodes.insert(step, ino);
+        self.inodes.0.insert(step, ino);
         Ok(())
-    }
-
-    pub(super) fn logged_inode(&self, step: u32) -> Option<u64> {
-        self.inodes.get(&step).copied()
     }
 }
 

@@ -6,8 +6,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, unlinkat,
+};
 use rustix::io::Errno;
+
+use super::error::is_disk_full;
 
 /// The prefix of directories moved to the top.
 const PENDING_PREFIX: &str = "gone.";
@@ -27,6 +31,21 @@ pub(super) fn remove_layers(store: &Path, names: &[&str]) -> io::Result<()> {
         queue.remove_directory(&name, &mut pending)?;
     }
     Ok(())
+}
+
+/// Gives a directory of `store` the name of one whose removal was interrupted: [`remove_layers`]
+/// removes it. This needs no space on the disk.
+pub(super) fn detach_layer(store: &Path, name: &str) -> io::Result<()> {
+    let store = rustix::fs::open(store, OPEN_FLAGS, Mode::empty())?;
+    let mut queue = RemovalQueue { store, next: 0 };
+    // Numbers the next name after those that are there.
+    let _leftovers = queue.find_leftovers()?;
+    let detached = format!("{PENDING_PREFIX}{}", queue.next);
+    let flags = RenameFlags::NOREPLACE;
+    match renameat_with(&queue.store, name, &queue.store, detached.as_str(), flags) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 struct RemovalQueue {
@@ -62,13 +81,25 @@ impl RemovalQueue {
             Err(error) => return Err(error.into()),
         };
         rustix::fs::fchmod(&dir, Mode::RWXU)?;
+        let mut moved = Vec::new();
         for entry in Dir::read_from(&dir)? {
             let entry = entry?;
             let entry = entry.file_name().to_bytes();
-            if entry != b"." && entry != b".." {
-                pending.extend(self.remove_entry(dir.as_fd(), entry)?);
+            if entry == b"." || entry == b".." {
+                continue;
+            }
+            match self.remove_entry(dir.as_fd(), entry) {
+                Ok(up) => moved.extend(up),
+                // The disk has no space for more names: those that were moved are deleted first.
+                Err(error) if is_disk_full(&error) && !moved.is_empty() => {
+                    pending.push(name.to_owned());
+                    pending.append(&mut moved);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
             }
         }
+        pending.append(&mut moved);
         match unlinkat(&self.store, name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             // A directory may list an entry late when others are removed during the reading.

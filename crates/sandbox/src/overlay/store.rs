@@ -7,21 +7,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use ostler_model::{
-    AutorunReport, ByteString, ChangeKind, OverlayChanges, OverlayConflict, OverlayOutcome,
-};
+use ostler_model::{AutorunReport, ByteString, OverlayChanges, OverlayConflict, OverlayOutcome};
 use rustix::fs::{Gid, Mode, Uid};
 
 use super::baseline::Baseline;
 use super::commit::{self, Commit};
 use super::commit_lock::CommitLock;
 use super::compare::{EditAction, OverlayEdit, ThreeWay};
+use super::decision::summarize;
 use super::error::OverlayError;
 use super::records::{
-    BASELINE, BaselineRecord, CommitIntent, CommitLog, DECISION, INTENT, LOCK, LOG,
-    OverlayDecision, io_error, load, save,
+    BASELINE, BaselineRecord, CommitIntent, CommitLog, DECISION, INTENT, LOCK, LOG, io_error, load,
+    save,
 };
-use super::{conflict, diff, remove};
+use super::{conflict, diff};
 use crate::autorun;
 use crate::openat2::BeneathRoot;
 use crate::openat2::entry_stamp::EntryKind;
@@ -31,8 +30,8 @@ pub const OVERLAY_ENTRIES_MAX: usize = 500_000;
 /// The most changes that are listed after the decision.
 pub const DECIDED_LISTED_MAX: usize = 10_000;
 
-const UPPER: &str = "upper";
-const WORK: &str = "work";
+pub(super) const UPPER: &str = "upper";
+pub(super) const WORK: &str = "work";
 
 /// What an overlay is created from.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +78,8 @@ pub fn prepare(store: &Path, config: &OverlayConfig<'_>) -> Result<OverlayLayers
             .collect(),
         baseline: Baseline::capture(config.workspace)?,
     };
+    // An overlay must be discarded also where the disk has no inode for a new file.
+    open_lock(store)?;
     save(store, BASELINE, &record)?;
     Ok(layers)
 }
@@ -111,10 +112,16 @@ fn relative(path: &ByteString, workspace: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
+fn open_lock(store: &Path) -> Result<File, OverlayError> {
+    let path = store.join(LOCK);
+    let lock = File::options().create(true).append(true).open(&path);
+    lock.map_err(|source| io_error("cannot open", &path, source))
+}
+
 /// The overlay of an execution.
 #[derive(Debug)]
 pub struct OverlayStore {
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
     /// Serializes operations, across processes.
     _lock: File,
 }
@@ -139,11 +146,11 @@ impl OverlayStore {
         if !store.join(BASELINE).exists() && !store.join(DECISION).exists() {
             return Err(OverlayError::None);
         }
-        let path = store.join(LOCK);
-        let lock = File::options().create(true).append(true).open(&path);
-        let lock = lock.and_then(|file| file.lock().map(|()| file));
+        let lock = open_lock(store)?;
+        lock.lock()
+            .map_err(|source| io_error("cannot lock", &store.join(LOCK), source))?;
         Ok(Self {
-            _lock: lock.map_err(|source| io_error("cannot lock", &path, source))?,
+            _lock: lock,
             dir: store.to_owned(),
         })
     }
@@ -156,7 +163,7 @@ impl OverlayStore {
     /// When the layers cannot be read, or the commit cannot be resumed.
     pub fn changes(&self, limit: usize) -> Result<OverlayChanges, OverlayError> {
         self.resume_commit()?;
-        if let Some(decision) = OverlayDecision::load(&self.dir)? {
+        if let Some(decision) = self.decision()? {
             let mut changes = decision.changes;
             changes.changes.truncate(limit);
             return Ok(changes);
@@ -248,7 +255,14 @@ impl OverlayStore {
     pub fn discard(&self) -> Result<OverlayChanges, OverlayError> {
         match self.resume_commit() {
             Ok(_) => {}
-            Err(OverlayError::Interrupted { .. }) => return self.finish_interrupted(),
+            // The list is what is on the host.
+            Err(OverlayError::Interrupted { .. } | OverlayError::Io { .. })
+                if self.dir.join(INTENT).exists() =>
+            {
+                let changes = self.interrupted_changes()?;
+                self.record_decision(changes.clone())?;
+                return Ok(changes);
+            }
             Err(error) => return Err(error),
         }
         self.check_undecided()?;
@@ -258,7 +272,7 @@ impl OverlayStore {
     }
 
     fn check_undecided(&self) -> Result<(), OverlayError> {
-        match OverlayDecision::load(&self.dir)? {
+        match self.decision()? {
             None => Ok(()),
             Some(decision) => Err(OverlayError::Decided {
                 committed: decision.changes.fate == OverlayOutcome::Committed,
@@ -295,8 +309,8 @@ impl OverlayStore {
 
     /// Resumes an interrupted commit; none where there was none.
     fn resume_commit(&self) -> Result<Option<OverlayChanges>, OverlayError> {
-        if OverlayDecision::load(&self.dir)?.is_some() {
-            self.remove_records()?;
+        if let Some(decision) = self.decision()? {
+            self.complete_decision(decision)?;
             return Ok(None);
         }
         let Some(intent) = load::<CommitIntent>(&self.dir, INTENT)? else {
@@ -318,42 +332,6 @@ impl OverlayStore {
         let changes = summarize(&intent.edits, DECIDED_LISTED_MAX, OverlayOutcome::Committed);
         self.record_decision(changes.clone())?;
         Ok(changes)
-    }
-
-    /// Ends a commit in its present state; returns its changes on the host.
-    fn finish_interrupted(&self) -> Result<OverlayChanges, OverlayError> {
-        let damaged = OverlayError::Damaged { name: INTENT };
-        let intent: CommitIntent = load(&self.dir, INTENT)?.ok_or(damaged)?;
-        let (mut sides, _) = self.open_sides(true)?;
-        let log = CommitLog::open(&self.dir);
-        let log = log.map_err(|source| io_error("cannot read", &self.dir.join(LOG), source))?;
-        let done = Commit {
-            sides: &mut sides,
-            intent: &intent,
-            log,
-        }
-        .completed_edits();
-        let changes = summarize(&done, DECIDED_LISTED_MAX, OverlayOutcome::Committed);
-        self.record_decision(changes.clone())?;
-        Ok(changes)
-    }
-
-    fn record_decision(&self, changes: OverlayChanges) -> Result<(), OverlayError> {
-        OverlayDecision { changes }.save(&self.dir)?;
-        self.remove_records()
-    }
-
-    /// Removes records that are obsolete after the decision.
-    fn remove_records(&self) -> Result<(), OverlayError> {
-        for name in [INTENT, LOG, BASELINE] {
-            match fs::remove_file(self.dir.join(name)) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(io_error("cannot remove", &self.dir.join(name), source)),
-            }
-        }
-        remove::remove_layers(&self.dir, &[UPPER, WORK])
-            .map_err(|source| io_error("cannot remove the layers in", &self.dir, source))
     }
 }
 
@@ -391,28 +369,6 @@ fn check_protected(record: &BaselineRecord, edits: &[OverlayEdit]) -> Result<(),
 fn is_within(path: &[u8], above: &[u8]) -> bool {
     let rest = path.strip_prefix(above);
     !above.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-}
-
-fn summarize(edits: &[OverlayEdit], limit: usize, fate: OverlayOutcome) -> OverlayChanges {
-    let mut totals = [0; 3];
-    let mut changes = Vec::new();
-    for edit in edits {
-        let change = edit.change();
-        totals[match change.kind {
-            ChangeKind::Created => 0,
-            ChangeKind::Changed => 1,
-            ChangeKind::Deleted => 2,
-        }] += 1;
-        if changes.len() < limit {
-            changes.push(change);
-        }
-    }
-    OverlayChanges {
-        changes,
-        totals,
-        fate,
-        autorun: AutorunReport::default(),
-    }
 }
 
 /// A tag that no other commit has.

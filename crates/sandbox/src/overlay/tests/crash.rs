@@ -7,7 +7,7 @@ use ostler_model::OverlayOutcome;
 use super::stage::{OverlayFixture, tree};
 use crate::overlay::commit::Commit;
 use crate::overlay::records::{CommitIntent, CommitLog, INTENT, save};
-use crate::overlay::{OverlayError, store};
+use crate::overlay::{OverlayError, remove, store};
 
 const TREE: &str = "mkdir -p d gone to_file; for i in 1 2 3 4 5; do echo $i >d/$i; done; \
     echo g>gone/g; echo t>to_dir; echo k>to_file/k; ln -s f link";
@@ -95,4 +95,51 @@ fn a_decision_whose_layers_were_not_removed_yet_stands() {
     assert_eq!(stage.changes().fate, OverlayOutcome::Committed);
     assert!(!stage.store_dir().join("upper").exists());
     assert!(!stage.store_dir().join("gone.3").exists());
+}
+
+/// On a full disk, the upper layer is renamed before the decision is on record.
+#[test]
+fn a_decision_that_was_not_recorded_yet_stands() {
+    let stage = OverlayFixture::new(TREE);
+    stage.command(WORK);
+    let before = tree(&stage.at("host"));
+    remove::detach_layer(&stage.store_dir(), "upper").expect("a rename");
+    assert!(matches!(
+        stage.store().commit(true),
+        Err(OverlayError::Decided { committed: false })
+    ));
+    assert_eq!(stage.changes().fate, OverlayOutcome::Discarded);
+    assert_eq!(tree(&stage.at("host")), before);
+    let left = fs::read_dir(stage.store_dir()).expect("a directory");
+    let mut left: Vec<_> = left.map(|it| it.expect("an entry").file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["fate", "lock"]);
+
+    let stage = OverlayFixture::new(TREE);
+    stage.command(WORK);
+    half_way(&stage, 3);
+    remove::detach_layer(&stage.store_dir(), "upper").expect("a rename");
+    let changes = stage.changes();
+    assert_eq!(changes.fate, OverlayOutcome::Committed);
+    let listed: Vec<String> = changes
+        .changes
+        .iter()
+        .map(|it| it.path.to_string())
+        .collect();
+    assert!(listed.contains(&"d/1".to_owned()), "{listed:?}");
+    assert!(!listed.contains(&"gone".to_owned()), "{listed:?}");
+}
+
+#[test]
+fn a_commit_to_a_workspace_that_is_gone_can_be_discarded() {
+    let stage = OverlayFixture::new(TREE);
+    stage.command(WORK);
+    half_way(&stage, 3);
+    fs::remove_dir_all(stage.at("host")).expect("a removal");
+    let kept = stage.store().discard().expect("a discard");
+    assert_eq!(
+        (kept.fate, kept.totals),
+        (OverlayOutcome::Committed, [0; 3])
+    );
+    assert!(!stage.store_dir().join("upper").exists());
 }
