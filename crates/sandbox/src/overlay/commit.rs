@@ -53,8 +53,9 @@ impl Commit<'_> {
 
     /// Executes this many steps.
     pub(super) fn run_steps(&mut self, steps: usize) -> Result<(), OverlayError> {
-        let edits = &self.intent.edits;
-        for (done, commit_step) in commit_order(edits).into_iter().enumerate().take(steps) {
+        let intent = self.intent;
+        let edits = &intent.edits;
+        for commit_step in commit_order(edits).into_iter().take(steps) {
             let (CommitStep::Apply(step) | CommitStep::SetMode(step)) = commit_step;
             let edit = &edits[step];
             let result = match commit_step {
@@ -65,7 +66,7 @@ impl Commit<'_> {
                 what,
                 path: edit.path.clone().into(),
                 source,
-                done: done.min(edits.len()),
+                done: completed_edits(&mut self.sides.host, intent, &self.log.inodes).len(),
                 of: edits.len(),
             })?;
         }

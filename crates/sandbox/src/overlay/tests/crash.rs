@@ -97,6 +97,24 @@ fn a_decision_whose_layers_were_not_removed_yet_stands() {
     assert!(!stage.store_dir().join("gone.3").exists());
 }
 
+#[test]
+fn an_interrupted_commit_counts_what_is_on_the_host() {
+    let stage =
+        OverlayFixture::new("mkdir d; echo m>d/mode; echo a>a; echo b>b; echo e>e; echo f>f");
+    stage.command("echo 1>a; echo 2>b; echo 4>c; echo 5>e; echo 6>f");
+    half_way(&stage, 3);
+    stage.on_host("echo theirs >e");
+    for _ in 0..2 {
+        // Also when it is resumed, which does not repeat the steps.
+        match stage.store().changes(100) {
+            Err(OverlayError::Interrupted { done, of, path, .. }) => {
+                assert_eq!((done, of, path.to_string()), (3, 5, "e".to_owned()));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 /// On a full disk, the upper layer is renamed before the decision is on record.
 #[test]
 fn a_decision_that_was_not_recorded_yet_stands() {
