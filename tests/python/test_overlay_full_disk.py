@@ -118,3 +118,23 @@ def test_a_commit_is_recorded_and_its_layers_go_on_a_full_disk(full):
     else:
         assert not on_host, (changes, on_host)
     assert not (overlay_of(full, pid) / "upper").exists()
+
+
+@pytest.mark.skipif(not is_root(), reason="mounts a second small file system")
+def test_a_commit_that_a_full_disk_stops_leaves_no_temporary_file_and_counts(full):
+    workspace = full.work / "small"
+    with mounted(workspace, 1, full):
+        full.give(workspace)
+        script = "for n in 1 2 3 4; do echo $n > $n; done; head -c 3000000 /dev/zero > z"
+        done = full.cli("run", "--overlay", "--cwd", workspace, "--", "sh", "-ec", script, check=False)
+        assert done.returncode == 0, done
+        [entry] = full.json("ps", "-a")
+        stopped = full.cli("commit", entry["id"], check=False)
+        names = {"1", "2", "3", "4"}
+        for attempt in range(2):
+            assert b"No space left" in stopped.stderr, stopped
+            assert {path.name for path in workspace.iterdir()} == names, attempt
+            assert b"4 of 5 changes are on the host" in stopped.stderr, stopped
+            stopped = full.cli("commit", entry["id"], check=False)
+        full.cli("discard", entry["id"])
+        assert {path.name for path in workspace.iterdir()} == names

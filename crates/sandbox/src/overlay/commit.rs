@@ -97,10 +97,11 @@ impl Commit<'_> {
         if is_logged(&self.log.inodes, step, now.as_ref()) {
             return Ok(());
         }
-        let ino = staging::stage(&mut self.sides.upper, &edit.path, new, dir, &temporary)
-            .map_err(write)?;
-        self.log.append(step_number(step), ino).map_err(write)?;
-        let moved = move_into_place(dir, &temporary, name, edit);
+        let staged = staging::stage(&mut self.sides.upper, &edit.path, new, dir, &temporary);
+        let moved = staged.and_then(|ino| {
+            self.log.append(step_number(step), ino)?;
+            move_into_place(dir, &temporary, name, edit)
+        });
         if moved.is_err() {
             // The error is reported below; the staged file is removed by the next attempt too.
             drop(discard(dir, &temporary));
