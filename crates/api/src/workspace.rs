@@ -1,7 +1,7 @@
 //! The overlay of a command: its changes and their outcome.
 
 use ostler_model::{
-    AutorunReport, OverlayChange, OverlayConflict, OverlayOutcome, OverlayResponse,
+    AutorunReport, OverlayChange, OverlayChanges, OverlayConflict, OverlayOutcome, OverlayResponse,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,11 @@ pub struct WorkspaceBody {
     /// The conflicts because of which nothing was committed: what changed on the host meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<OverlayConflict>,
+    /// What changed on the host since the command started, among the paths of the answer that the
+    /// command changed too, and the directories above them. Because of these nothing could be
+    /// committed, and the diff compares with what is on the host now, not with what the command saw.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_on_host: Vec<OverlayConflict>,
     /// The changed files that tools run or follow automatically.
     #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
     pub autorun: AutorunReport,
@@ -44,54 +49,65 @@ pub struct ChangeTotalsBody {
 }
 
 impl WorkspaceBody {
-    /// A response with at most `limit` changes and conflicts.
+    /// A response with at most `limit` changes, and as many changes of the host.
     #[must_use]
     pub fn new(response: OverlayResponse, limit: usize) -> Self {
-        let mut body = Self {
-            fate: OverlayOutcome::Open,
-            totals: ChangeTotalsBody::default(),
-            changes: Vec::new(),
-            conflicts: Vec::new(),
-            autorun: AutorunReport::default(),
-            refused: false,
-            diff: None,
-            truncated: false,
-        };
         match response {
             OverlayResponse::Changes(all) | OverlayResponse::Committed(all) => {
-                let [created, changed, deleted] = all.totals;
-                body.totals = ChangeTotalsBody {
-                    created,
-                    changed,
-                    deleted,
-                };
-                body.fate = all.fate;
-                body.autorun = all.autorun;
-                body.changes = all.changes;
-                body.changes.truncate(limit);
-                body.truncated = (body.changes.len() as u64) < created + changed + deleted;
+                let listed = all.changes.len().min(limit) as u64;
+                let unlisted = listed < all.totals.iter().sum();
+                let mut body = Self::of(all, limit);
+                body.truncated |= unlisted;
+                body
             }
-            OverlayResponse::Autorun(report) => {
-                body.autorun = report;
+            OverlayResponse::Autorun(all) => {
+                let mut body = Self::of(all, limit);
                 body.refused = true;
+                body
             }
             OverlayResponse::Diff {
                 text,
                 truncated,
-                autorun,
+                changes,
             } => {
+                let mut body = Self::of(changes, limit);
                 body.diff = Some(text);
-                body.autorun = autorun;
-                body.truncated = truncated;
+                body.truncated |= truncated;
+                body
             }
-            OverlayResponse::Conflicts(mut conflicts) => {
-                body.truncated = conflicts.len() > limit;
-                conflicts.truncate(limit);
-                body.conflicts = conflicts;
+            OverlayResponse::Conflicts(all) => {
+                let mut body = Self::of(all, limit);
+                body.conflicts = std::mem::take(&mut body.changed_on_host);
+                body
             }
-            OverlayResponse::Discarded => body.fate = OverlayOutcome::Discarded,
+            OverlayResponse::Discarded => {
+                let fate = OverlayOutcome::Discarded;
+                let none = OverlayChanges::default();
+                Self::of(OverlayChanges { fate, ..none }, limit)
+            }
         }
-        body
+    }
+
+    fn of(mut all: OverlayChanges, limit: usize) -> Self {
+        let [created, changed, deleted] = all.totals;
+        let truncated = all.changed_on_host.len() > limit;
+        all.changed_on_host.truncate(limit);
+        all.changes.truncate(limit);
+        Self {
+            fate: all.fate,
+            totals: ChangeTotalsBody {
+                created,
+                changed,
+                deleted,
+            },
+            changes: all.changes,
+            conflicts: Vec::new(),
+            changed_on_host: all.changed_on_host,
+            autorun: all.autorun,
+            refused: false,
+            diff: None,
+            truncated,
+        }
     }
 
     /// The same without the diff, where that is reported elsewhere.

@@ -71,6 +71,11 @@ pub struct OverlayChanges {
     /// Autorun files among the changes; of a commit, those that were allowed.
     #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
     pub autorun: AutorunReport,
+    /// What changed on the host since the command started, among the paths that the command changed
+    /// too and the directories above them, while the changes are open: because of these, a commit
+    /// writes nothing, and a diff compares with another file than the command saw.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_on_host: Vec<OverlayConflict>,
 }
 
 /// The outcome of the changes.
@@ -121,15 +126,18 @@ pub enum OverlayResponse {
         text: String,
         /// Whether the diff was cut at the limit.
         truncated: bool,
-        /// Autorun files among all changes.
-        autorun: AutorunReport,
+        /// All changes, none of them listed; of the changes on the host, those at the paths of the
+        /// request.
+        changes: OverlayChanges,
     },
-    /// Nothing was committed: the changes hold these autorun files, which were not allowed.
-    Autorun(AutorunReport),
+    /// Nothing was committed: the changes, of which none is listed, hold autorun files that were not
+    /// allowed.
+    Autorun(OverlayChanges),
     /// The changes were written to the host.
     Committed(OverlayChanges),
-    /// Nothing was committed: these paths changed on the host meanwhile.
-    Conflicts(Vec<OverlayConflict>),
+    /// Nothing was committed: paths of the changes, of which none is listed, changed on the host
+    /// meanwhile.
+    Conflicts(OverlayChanges),
     /// The changes were discarded.
     Discarded,
 }

@@ -179,6 +179,23 @@ pub fn describe_conflict(conflict: &OverlayConflict) -> String {
     format!("! {}: {reason}", path.escape_debug())
 }
 
+/// What the host changed since the command started, while nothing is decided: a heading, then at
+/// most `lines` lines; empty where there is nothing.
+#[must_use]
+pub fn describe_host_changes(changes: &[OverlayConflict], lines: usize) -> Vec<String> {
+    if changes.is_empty() {
+        return Vec::new();
+    }
+    let heading = "the host changed too since the command started; a diff compares with it as it \
+                   is now, and a commit would write nothing:";
+    let mut described = vec![heading.to_owned()];
+    described.extend(changes.iter().take(lines).map(describe_conflict));
+    if let Some(more @ 1..) = changes.len().checked_sub(lines) {
+        described.push(format!("… {more} more"));
+    }
+    described
+}
+
 /// The outcome of changes, as a word.
 #[must_use]
 pub const fn outcome_word(fate: OverlayOutcome) -> &'static str {

@@ -104,7 +104,7 @@ fn changes_are_reported_with_sizes_and_bounded() {
         ],
         totals: [3, 1, 200],
         fate: OverlayOutcome::Open,
-        autorun: ostler_model::AutorunReport::default(),
+        ..OverlayChanges::default()
     };
     insta::assert_snapshot!(describe_changes(&all, 5));
     assert_eq!(

@@ -5526,6 +5526,8 @@ export interface components {
         WorkspaceBody: {
             /** @description The changed files that tools run or follow automatically. */
             autorun?: components["schemas"]["AutorunReport"];
+            /** @description What changed on the host since the command started, among the paths of the answer that the command changed too, and the directories above them. Because of these nothing could be committed, and the diff compares with what is on the host now, not with what the command saw. */
+            changed_on_host?: components["schemas"]["OverlayConflict"][];
             /** @description At most as many changes as requested, sorted by path. */
             changes?: components["schemas"]["OverlayChange"][];
             /** @description The conflicts because of which nothing was committed: what changed on the host meanwhile. */

@@ -39,17 +39,17 @@ fn handle_blocking(
         OverlayRequest::Changes { limit } => store.changes(*limit).map(OverlayResponse::Changes),
         OverlayRequest::Diff { paths, limit_bytes } => {
             let diff = store.diff(paths, *limit_bytes);
-            diff.map(|(text, truncated, autorun)| OverlayResponse::Diff {
+            diff.map(|(text, truncated, changes)| OverlayResponse::Diff {
                 text,
                 truncated,
-                autorun,
+                changes,
             })
         }
         OverlayRequest::Commit { allow_autorun } => {
             store.commit(*allow_autorun).map(|outcome| match outcome {
                 CommitOutcome::Committed(changes) => OverlayResponse::Committed(changes),
-                CommitOutcome::Autorun(report) => OverlayResponse::Autorun(report),
-                CommitOutcome::Conflicts(conflicts) => OverlayResponse::Conflicts(conflicts),
+                CommitOutcome::Autorun(changes) => OverlayResponse::Autorun(changes),
+                CommitOutcome::Conflicts(changes) => OverlayResponse::Conflicts(changes),
             })
         }
         OverlayRequest::Discard => store.discard().map(|kept| match kept.fate {

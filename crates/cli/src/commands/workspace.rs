@@ -99,7 +99,12 @@ pub(crate) fn diff(context: &CliContext, args: &DiffArgs) -> CommandResult {
         let mut out = StdoutWriter::new();
         out.output_lines(body.diff.unwrap_or_default().as_bytes())?;
         out.flush()?;
-        for line in isolation::describe_autorun(&body.autorun) {
+        let mut notes = isolation::describe_autorun(&body.autorun);
+        notes.extend(isolation::describe_host_changes(
+            &body.changed_on_host,
+            MAX_CHANGES,
+        ));
+        for line in notes {
             crate::print_note(&line);
         }
         if body.truncated {
@@ -168,6 +173,7 @@ fn print_changes(body: WorkspaceBody) -> Result<(), CommandError> {
         fate: body.fate,
         changes: body.changes,
         autorun: body.autorun,
+        changed_on_host: body.changed_on_host,
     };
     let outcome = isolation::outcome_word(changes.fate);
     match changes.fate {
@@ -183,7 +189,12 @@ fn print_changes(body: WorkspaceBody) -> Result<(), CommandError> {
         }
         OverlayOutcome::Discarded => out.write_line(outcome)?,
     }
-    for line in isolation::describe_autorun(&changes.autorun) {
+    let mut lines = isolation::describe_autorun(&changes.autorun);
+    lines.extend(isolation::describe_host_changes(
+        &changes.changed_on_host,
+        MAX_CHANGES,
+    ));
+    for line in lines {
         out.write_line(line)?;
     }
     out.flush()

@@ -151,10 +151,11 @@ async fn a_conflict_commits_nothing_and_a_discard_ends_it() {
     };
     fs::write(fixture.workspace.path().join("f"), "host\n").expect("written");
     let refused = fixture.request_overlay(&info, COMMIT).await;
-    let Ok(OverlayResponse::Conflicts(conflicts)) = refused else {
+    let Ok(OverlayResponse::Conflicts(refused_changes)) = refused else {
         panic!("{refused:?}");
     };
-    assert_eq!(conflicts.len(), 1);
+    assert_eq!(refused_changes.changed_on_host.len(), 1);
+    assert_eq!(refused_changes.totals, [1, 1, 0]);
     assert_eq!(fixture.read("n"), None);
     assert!(fixture.outcomes(&info).is_empty());
     let discarded = fixture

@@ -77,7 +77,8 @@ pub(super) async fn diff(
         paths: paths.into_iter().map(Into::into).collect(),
         limit_bytes: to_usize(arguments.count("limit_bytes")),
     };
-    execute(&state, &caller, &id, request, 0).await
+    let limit = to_usize(Some(CHANGES.unsigned_abs()));
+    execute(&state, &caller, &id, request, limit).await
 }
 
 /// `POST /api/v1/executions/{id}/workspace/commit`: commits changes of the overlay. The answer has

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::{fs, io};
 
-use ostler_model::{AutorunReport, ChangeKind, OverlayChanges, OverlayOutcome};
+use ostler_model::{ChangeKind, OverlayChanges, OverlayOutcome};
 
 use super::commit;
 use super::compare::OverlayEdit;
@@ -142,6 +142,6 @@ pub(super) fn summarize(
         changes,
         totals,
         fate,
-        autorun: AutorunReport::default(),
+        ..OverlayChanges::default()
     }
 }

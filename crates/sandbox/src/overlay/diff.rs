@@ -34,12 +34,11 @@ enum DiffSide {
 pub(super) fn write_diff(
     sides: &mut ThreeWay,
     edits: &[OverlayEdit],
-    paths: &[ByteString],
     limit_bytes: usize,
 ) -> (String, bool) {
     let deadline = Instant::now() + Duration::from_millis(SEARCH_MS);
     let mut text = String::new();
-    for edit in edits.iter().filter(|edit| is_selected(&edit.path, paths)) {
+    for edit in edits {
         write_file_diff(&mut text, sides, edit, deadline);
         if text.len() > limit_bytes {
             truncate_at_line(&mut text, limit_bytes);
@@ -50,7 +49,7 @@ pub(super) fn write_diff(
 }
 
 /// Whether a path is one of those, or below one; an empty list selects all.
-fn is_selected(path: &[u8], paths: &[ByteString]) -> bool {
+pub(super) fn is_selected(path: &[u8], paths: &[ByteString]) -> bool {
     paths.is_empty()
         || paths.iter().any(|selected| {
             let wanted = selected.as_bytes();

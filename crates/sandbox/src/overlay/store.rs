@@ -131,10 +131,10 @@ pub struct OverlayStore {
 pub enum CommitOutcome {
     /// The changes are on the host.
     Committed(OverlayChanges),
-    /// The changes include files that run automatically; nothing is committed.
-    Autorun(AutorunReport),
-    /// The host changed meanwhile; nothing is committed.
-    Conflicts(Vec<OverlayConflict>),
+    /// The changes include files that run automatically; nothing is committed. None is listed.
+    Autorun(OverlayChanges),
+    /// The host changed meanwhile; nothing is committed. None is listed.
+    Conflicts(OverlayChanges),
 }
 
 impl OverlayStore {
@@ -173,6 +173,7 @@ impl OverlayStore {
         let mut changes = summarize(&edits, limit, OverlayOutcome::Open);
         if limit > 0 {
             changes.autorun = self.autorun(&head, &edits);
+            changes.changed_on_host = changed_on_host(&mut sides, &edits);
         }
         Ok(changes)
     }
@@ -191,7 +192,8 @@ impl OverlayStore {
     }
 
     /// The changes below `paths` (all where empty) as a unified diff of at most `limit_bytes`,
-    /// whether it was truncated, and the automatically run files among all changes.
+    /// whether it was truncated, and all changes without the list. The diff compares with the host
+    /// as it is now: what changed there since the start is named, below the same paths.
     ///
     /// # Errors
     /// As [`OverlayStore::changes`]; [`OverlayError::Decided`].
@@ -199,14 +201,17 @@ impl OverlayStore {
         &self,
         paths: &[ByteString],
         limit_bytes: usize,
-    ) -> Result<(String, bool, AutorunReport), OverlayError> {
+    ) -> Result<(String, bool, OverlayChanges), OverlayError> {
         self.resume_commit()?;
         self.check_undecided()?;
         let (mut sides, head) = self.open_sides(false)?;
-        let edits = collect_edits(&mut sides, &head)?;
-        let autorun = self.autorun(&head, &edits);
-        let (text, truncated) = diff::write_diff(&mut sides, &edits, paths, limit_bytes);
-        Ok((text, truncated, autorun))
+        let mut edits = collect_edits(&mut sides, &head)?;
+        let mut changes = summarize(&edits, 0, OverlayOutcome::Open);
+        changes.autorun = self.autorun(&head, &edits);
+        edits.retain(|edit| diff::is_selected(&edit.path, paths));
+        let (text, truncated) = diff::write_diff(&mut sides, &edits, limit_bytes);
+        changes.changed_on_host = changed_on_host(&mut sides, &edits);
+        Ok((text, truncated, changes))
     }
 
     /// Writes the changes to the host; or returns the conflicting changes of the host, or the
@@ -227,14 +232,17 @@ impl OverlayStore {
         let mut edits = collect_edits(&mut sides, &head)?;
         edits.retain(|edit| edit.action != EditAction::Skip);
         check_protected(&head, &edits)?;
+        let mut refused = summarize(&edits, 0, OverlayOutcome::Open);
         let autorun = self.autorun(&head, &edits);
         if !allow_autorun && !autorun.is_empty() {
-            return Ok(CommitOutcome::Autorun(autorun));
+            refused.autorun = autorun;
+            return Ok(CommitOutcome::Autorun(refused));
         }
         let conflicts = conflict::find_conflicts(&mut sides.host, &sides.baseline, &edits);
-        let conflicts = conflicts.map_err(|source| io_error("cannot read", workspace, source))?;
-        if !conflicts.is_empty() {
-            return Ok(CommitOutcome::Conflicts(conflicts));
+        refused.changed_on_host =
+            conflicts.map_err(|source| io_error("cannot read", workspace, source))?;
+        if !refused.changed_on_host.is_empty() {
+            return Ok(CommitOutcome::Conflicts(refused));
         }
         commit::check_access(&mut sides, &edits)?;
         let intent = CommitIntent {
@@ -333,6 +341,12 @@ impl OverlayStore {
         self.record_decision(changes.clone())?;
         Ok(changes)
     }
+}
+
+/// What changed on the host since the start among these edits. What cannot be read there is left
+/// out: only a commit, which cannot be executed then, reports it.
+fn changed_on_host(sides: &mut ThreeWay, edits: &[OverlayEdit]) -> Vec<OverlayConflict> {
+    conflict::find_conflicts(&mut sides.host, &sides.baseline, edits).unwrap_or_default()
 }
 
 /// The edits of a workspace, except those the jail itself made: directories created at protected

@@ -2,7 +2,7 @@
 
 use ostler_api::WorkspaceBody;
 use ostler_model::{
-    AutorunReport, ErrorCode, OverlayConflict, OverlayOutcome, OverlayRequest, OverlayResponse,
+    ErrorCode, OverlayChanges, OverlayConflict, OverlayOutcome, OverlayRequest, OverlayResponse,
 };
 use ostler_render::isolation;
 use serde_json::{Value, json};
@@ -118,7 +118,7 @@ fn render_response(response: &OverlayResponse) -> String {
             match changes.fate {
                 OverlayOutcome::Open | OverlayOutcome::Committed => {
                     let listed = isolation::describe_changes(changes, MAX_LISTED);
-                    with_autorun_notes(format!("[{outcome_text}: {listed}]"), &changes.autorun)
+                    with_notes(format!("[{outcome_text}: {listed}]"), changes)
                 }
                 OverlayOutcome::Discarded => format!("[{outcome_text}]"),
             }
@@ -126,28 +126,35 @@ fn render_response(response: &OverlayResponse) -> String {
         OverlayResponse::Diff {
             text,
             truncated,
-            autorun,
+            changes,
         } => {
             let diff_text = match (text.is_empty(), truncated) {
                 (true, false) => "[no differences in files]".to_owned(),
                 (_, false) => text.clone(),
                 (_, true) => format!("{text}[cut short; name paths to see more]"),
             };
-            with_autorun_notes(diff_text, autorun)
+            with_notes(diff_text, changes)
         }
         OverlayResponse::Committed(changes) => {
             let listed = isolation::describe_changes(changes, MAX_LISTED);
-            with_autorun_notes(format!("[committed: {listed}]"), &changes.autorun)
+            with_notes(format!("[committed: {listed}]"), changes)
         }
-        OverlayResponse::Autorun(report) => isolation::describe_autorun(report).join("\n"),
-        OverlayResponse::Conflicts(conflicts) => list_conflicts(conflicts),
+        OverlayResponse::Autorun(refused) => {
+            isolation::describe_autorun(&refused.autorun).join("\n")
+        }
+        OverlayResponse::Conflicts(refused) => list_conflicts(&refused.changed_on_host),
         OverlayResponse::Discarded => "[discarded]".to_owned(),
     }
 }
 
-/// Appends the files that tools run automatically.
-fn with_autorun_notes(mut text: String, autorun: &AutorunReport) -> String {
-    for note in isolation::describe_autorun(autorun) {
+/// Appends the files that tools run automatically, and what changed on the host meanwhile.
+fn with_notes(mut text: String, changes: &OverlayChanges) -> String {
+    let mut notes = isolation::describe_autorun(&changes.autorun);
+    let host = isolation::describe_host_changes(&changes.changed_on_host, MAX_LISTED);
+    if !host.is_empty() {
+        notes.push(host.join("\n"));
+    }
+    for note in notes {
         if !text.ends_with('\n') {
             text.push('\n');
         }

@@ -65,9 +65,13 @@ pub(in crate::tools) async fn overlay_summary(
     let response = call.engine.handle_overlay(call.caller, &id, request).await;
     Some(match response {
         Ok(OverlayResponse::Changes(changes)) => {
-            let change_text = isolation::describe_changes(&changes, MAX_CHANGES);
+            let mut change_text = isolation::describe_changes(&changes, MAX_CHANGES);
             if changes.totals == [0; 3] {
                 return Some(format!("[overlay: {change_text}]"));
+            }
+            for line in isolation::describe_host_changes(&changes.changed_on_host, MAX_CHANGES) {
+                change_text.push('\n');
+                change_text.push_str(&line);
             }
             format!(
                 "[overlay: {change_text}\nnothing of it is in the workspace yet: workspace \

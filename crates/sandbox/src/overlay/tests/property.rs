@@ -118,8 +118,9 @@ proptest! {
         let before = tree(&stage.at("host"));
         let outcome = stage.store().commit(false).expect("an answer");
         match outcome {
-            crate::overlay::CommitOutcome::Conflicts(conflicts) => {
-                prop_assert!(!conflicts.is_empty());
+            crate::overlay::CommitOutcome::Conflicts(refused) => {
+                prop_assert!(!refused.changed_on_host.is_empty());
+                prop_assert_eq!(stage.changes().changed_on_host, refused.changed_on_host);
                 prop_assert_eq!(tree(&stage.at("host")), before);
                 prop_assert_eq!(stage.changes().fate, OverlayOutcome::Open);
             }

@@ -148,7 +148,9 @@ impl OverlayFixture {
             other @ (CommitOutcome::Committed(_) | CommitOutcome::Autorun(_)) => {
                 panic!("{other:?}")
             }
-            CommitOutcome::Conflicts(conflicts) => conflicts.into_iter().map(pair).collect(),
+            CommitOutcome::Conflicts(refused) => {
+                refused.changed_on_host.into_iter().map(pair).collect()
+            }
         }
     }
 }

@@ -342,11 +342,12 @@ fn what_runs_unasked_is_committed_when_that_is_allowed() {
                 .diff(&["plain".into()], 1_000)
                 .expect("a diff")
                 .2
+                .autorun
         ),
         expected
     );
     match stage.store().commit(false) {
-        Ok(CommitOutcome::Autorun(report)) => assert_eq!(paths(&report), expected),
+        Ok(CommitOutcome::Autorun(refused)) => assert_eq!(paths(&refused.autorun), expected),
         other => panic!("{other:?}"),
     }
     assert!(!stage.host("plain").exists());
