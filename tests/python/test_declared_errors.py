@@ -165,7 +165,7 @@ def stubborn(binary, seen):
     """Stops that are given up after fifteen seconds, because the shims that should do it are traced and halted, which nobody
     but the tracer ends. They are under way while the other tests run; returns what waits for them."""
     requests = [("POST", f"{V1}/services/{{name}}/stop", {"force": True}), ("POST", f"{EXECUTION}/stop", {"force": True}),
-                ("POST", "/api/process/{id}/stop", {"force": True}), ("POST", f"{V1}/tasks/{{id}}/cancel", {"reason": "x"}),
+                ("POST", "/api/process/{id}/stop", {"force": True}), ("POST", f"{V1}/tasks/{{id}}/cancel"),
                 ("POST", f"{EXECUTION}/again", {"stop": True})]
     with serving(binary, seen) as client:
         shims = [shim_of_new(client, is_service=number == 0) for number in range(len(requests))]

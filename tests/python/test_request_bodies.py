@@ -73,3 +73,55 @@ def test_a_long_name_of_a_token_is_not_repeated(host):
     for done in (host.cli("token", "new", name, check=False), host.cli("token", "revoke", name, check=False)):
         text = done.stderr.decode().replace("\n  ", "")
         assert done.returncode == 64 and "n" * 20 in text and "n" * 65 not in text and "…" in text, done
+
+
+#: Routes that take no body, for an execution that has ended.
+WITHOUT_BODY = [
+    ("POST", "/api/v1/executions/{id}/workspace/commit"),
+    ("POST", "/api/v1/executions/{id}/workspace/discard"),
+    ("POST", "/api/v1/executions/{id}/pause"),
+    ("POST", "/api/v1/executions/{id}/resume"),
+    ("DELETE", "/api/v1/executions/{id}/output"),
+    ("DELETE", "/api/v1/executions/{id}"),
+    ("POST", "/api/v1/tasks/{id}/cancel"),
+    ("POST", "/api/process/{id}/clean"),
+    ("POST", "/api/process/clean_all"),
+    ("POST", "/api/v1/services/unknown/dismiss"),
+    ("POST", "/api/v1/services/unknown/restart"),
+    ("DELETE", "/api/v1/services/unknown"),
+    ("DELETE", "/api/v1/tokens/unknown"),
+    ("POST", "/api/v1/history/rebuild"),
+    ("POST", "/api/v1/web/codes"),
+    ("POST", "/api/v1/shutdown"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), WITHOUT_BODY)
+def test_a_route_without_a_body_refuses_one(host, method, path):
+    """What was meant as an option is not ignored: most of these routes decide something for good."""
+    done = host.cli("run", "-d", "--overlay", "--cwd", host.work, "--", "sh", "-c", "echo x > written")
+    pid = done.stdout.decode().strip()
+    host.cli("wait", pid)
+    for body, named in (({"allow_autorun": 1}, "field 'allow_autorun'"), (b"not json{", "line 1 column 2"),
+                        ([], "the body"), (b"null", "the body")):
+        with pytest.raises(ProblemError) as error:
+            host.rest(method, path.format(id=pid), body)
+        assert error.value.status == 422, error.value
+        message = error.value.problem["message"]
+        assert named in message and "allowed: no body, or {}" in message, message
+    assert host.json("workspace", pid)["fate"] == "open"
+    assert not (host.work / "written").exists()
+    for query in ("?dry_run=1",):
+        with pytest.raises(ProblemError) as error:
+            host.rest(method, path.format(id=pid) + query)
+        assert "dry_run" in error.value.problem["message"], error.value.problem
+    assert host.json("workspace", pid)["fate"] == "open"
+
+
+@pytest.mark.parametrize("body", [None, b"", b" \n", b"{}", b" {} "])
+def test_an_empty_body_is_no_body(host, body):
+    done = host.cli("run", "-d", "--overlay", "--cwd", host.work, "--", "sh", "-c", "echo x > written")
+    pid = done.stdout.decode().strip()
+    host.cli("wait", pid)
+    assert host.rest("POST", f"/api/v1/executions/{pid}/workspace/discard", body)["fate"] == "discarded"
+    assert host.rest("DELETE", f"/api/v1/executions/{pid}", body) is None

@@ -8,7 +8,7 @@ use ostler_interface::convert::{context_body, context_request};
 use ostler_interface::params::{Parameter, ParameterKind};
 
 use super::caller::RequestCaller;
-use super::extract::{ContextPathId, JsonBody};
+use super::extract::{ContextPathId, JsonBody, NoBody};
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
@@ -67,6 +67,7 @@ pub(super) async fn remove(
     RequestCaller(caller): RequestCaller,
     ContextPathId(id): ContextPathId,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<StatusCode> {
     let force = query_string.check(REMOVE)?.flag("force");
     let removal = state.engine.remove_context(&caller, &id, force);

@@ -17,7 +17,7 @@ use ostler_model::status::ProcessStatus;
 use ostler_model::{ErrorCode, InputId};
 
 use super::caller::RequestCaller;
-use super::extract::{ExecutionPathId, JsonBody, PathId, RawBody};
+use super::extract::{ExecutionPathId, JsonBody, NoBody, PathId, RawBody};
 use super::query::{LIST_CURSOR, LIST_LIMIT, QueryString, list_page};
 use super::response::{RestResult, still_running_problem};
 use super::services;
@@ -301,6 +301,7 @@ pub(super) async fn pause(
     RequestCaller(caller): RequestCaller,
     ExecutionPathId(id): ExecutionPathId,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<Json<ExecutionBody>> {
     query_string.check(&[])?;
     let info = state.engine.pause(&caller, &id).await?;
@@ -313,6 +314,7 @@ pub(super) async fn resume(
     RequestCaller(caller): RequestCaller,
     ExecutionPathId(id): ExecutionPathId,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<Json<ExecutionBody>> {
     query_string.check(&[])?;
     let info = state.engine.resume(&caller, &id).await?;
@@ -364,6 +366,7 @@ pub(super) async fn remove(
     RequestCaller(caller): RequestCaller,
     ExecutionPathId(id): ExecutionPathId,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<StatusCode> {
     query_string.check(&[])?;
     clean_one(&state, &caller, id).await?;

@@ -132,6 +132,32 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
+/// No body, for a route that takes none; `{}` counts as none. Anything else is refused: what was
+/// meant as an option must not be ignored.
+#[derive(Debug)]
+pub(super) struct NoBody;
+
+impl<S: Send + Sync> FromRequest<S> for NoBody {
+    type Rejection = HttpProblem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpProblem> {
+        const ALLOWED: &str = "allowed: no body, or {}; parameters are in the query";
+        let RawBody(bytes) = RawBody::from_request(request, state).await?;
+        if bytes.trim_ascii().is_empty() {
+            return Ok(Self);
+        }
+        let problem =
+            match serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&bytes) {
+                Ok(fields) => match fields.keys().next() {
+                    None => return Ok(Self),
+                    Some(name) => format!("field '{name}': this route takes no fields"),
+                },
+                Err(error) => format!("the body: {error}"),
+            };
+        Err(HttpProblem::value(format!("{}; {ALLOWED}", clip(problem))))
+    }
+}
+
 /// A text that quotes a name or a value of the body, without the middle of a long one: what is
 /// allowed is at the end.
 fn clip(text: String) -> String {

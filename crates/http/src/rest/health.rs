@@ -7,6 +7,7 @@ use ostler_api::{HealthBody, VersionBody};
 use ostler_model::ByteString;
 
 use super::caller::RequestCaller;
+use super::extract::NoBody;
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
@@ -43,6 +44,7 @@ pub(super) async fn shutdown(
     State(state): State<RestState>,
     _caller: RequestCaller,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<StatusCode> {
     query_string.check(&[])?;
     state.shutdown.cancel();

@@ -11,7 +11,7 @@ use ostler_model::Caller;
 use ostler_store::HistoryQuery;
 
 use super::caller::{RequestCaller, require_daemon_user};
-use super::extract::PathId;
+use super::extract::{NoBody, PathId};
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
@@ -118,6 +118,7 @@ pub(super) async fn rebuild(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<Json<HistoryFreshnessBody>> {
     query_string.check(&[])?;
     require_daemon_user(&caller, "history", "made anew")?;

@@ -9,7 +9,7 @@ use ostler_model::ByteString;
 use ostler_render::with_pattern_encoding;
 
 use super::caller::RequestCaller;
-use super::extract::ExecutionPathId;
+use super::extract::{ExecutionPathId, NoBody};
 use super::query::{
     CURSOR, GREP, GREP_MODE, HEAD, QueryString, SINCE, STREAM, TAIL, UNTIL, conditions, cursor,
     grep_mode, stream_set,
@@ -130,6 +130,7 @@ pub(super) async fn clear(
     RequestCaller(caller): RequestCaller,
     ExecutionPathId(id): ExecutionPathId,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<Json<ClearOutputResponse>> {
     query_string.check(&[])?;
     let dropped_bytes = state.engine.clear_output(&caller, &id).await?;

@@ -17,7 +17,7 @@ use ostler_render::{OutputRow, to_rows};
 
 use super::caller::RequestCaller;
 use super::executions::clean_one;
-use super::extract::{ExecutionPathId, JsonBody};
+use super::extract::{ExecutionPathId, JsonBody, NoBody};
 use super::query::{
     GREP, LIST_CURSOR, LIST_LIMIT, QueryString, SINCE, TAIL, UNTIL, conditions, list_page,
 };
@@ -217,7 +217,10 @@ pub(super) async fn clean(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
     ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<Json<CleanResponse>> {
+    query_string.check(&[])?;
     clean_one(&state, &caller, id.clone()).await?;
     Ok(Json(CleanResponse {
         pid: id,
@@ -229,7 +232,10 @@ pub(super) async fn clean(
 pub(super) async fn clean_all(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
+    query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<Json<CleanAllResponse>> {
+    query_string.check(&[])?;
     let executions = state.engine.list(&caller, &ListFilter::default());
     let finished = executions.iter().filter(|info| info.state.is_finished());
     let pids: Vec<String> = finished.map(|info| info.id.short()).collect();

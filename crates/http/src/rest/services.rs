@@ -17,7 +17,7 @@ use ostler_model::{ByteString, Caller, Command, RestartPolicy};
 use tokio::task::JoinSet;
 
 use super::caller::RequestCaller;
-use super::extract::{JsonBody, PathId};
+use super::extract::{JsonBody, NoBody, PathId};
 use super::query::{LIST_CURSOR, LIST_LIMIT, QueryString, list_page};
 use super::response::RestResult;
 use super::start_request::start_request;
@@ -313,6 +313,7 @@ pub(super) async fn dismiss(
     RequestCaller(caller): RequestCaller,
     PathId(name): PathId,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<Json<ServiceBody>> {
     let cwd = cwd(&mut query_string.check(CWD_PARAM)?)?;
     let dismissed = state
@@ -327,6 +328,7 @@ pub(super) async fn restart(
     RequestCaller(caller): RequestCaller,
     PathId(name): PathId,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<Json<ServiceBody>> {
     let cwd = cwd(&mut query_string.check(CWD_PARAM)?)?;
     let restarted = state.engine.restart_service(&caller, &name, cwd.as_deref());
@@ -361,6 +363,7 @@ pub(super) async fn forget(
     RequestCaller(caller): RequestCaller,
     PathId(name): PathId,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<StatusCode> {
     query_string.check(&[])?;
     state.engine.forget_service(&caller, &name)?;

@@ -10,7 +10,7 @@ use ostler_interface::convert::execution_body;
 use ostler_model::spec::Io;
 
 use super::caller::RequestCaller;
-use super::extract::{ExecutionPathId, JsonBody};
+use super::extract::{ExecutionPathId, JsonBody, NoBody};
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
@@ -45,6 +45,7 @@ pub(super) async fn cancel(
     RequestCaller(caller): RequestCaller,
     ExecutionPathId(id): ExecutionPathId,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<Json<TaskCancelBody>> {
     query_string.check(&[])?;
     let before = state.engine.info(&caller, &id)?;

@@ -9,7 +9,7 @@ use ostler_interface::http::HttpProblem;
 use ostler_model::{ErrorCode, RequestChannel, Scope, Timestamp};
 
 use super::caller::{RequestCaller, daemon_principal};
-use super::extract::{JsonBody, PathId};
+use super::extract::{JsonBody, NoBody, PathId};
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
@@ -53,6 +53,7 @@ pub(super) async fn revoke(
     ManagedTokens(store): ManagedTokens,
     PathId(name): PathId,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<StatusCode> {
     query_string.check(&[])?;
     blocking(move || store.revoke(&name)).await?;

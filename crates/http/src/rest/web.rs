@@ -14,7 +14,7 @@ use ostler_interface::http::HttpProblem;
 use ostler_model::{ErrorCode, Principal};
 
 use super::caller::RequestCaller;
-use super::extract::JsonBody;
+use super::extract::{JsonBody, NoBody};
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
@@ -72,6 +72,7 @@ pub(super) async fn sign_out(
     State(state): State<RestState>,
     page: PageRequest,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<Response> {
     query_string.check(&[])?;
     let web = web_access(&state)?;
@@ -93,6 +94,7 @@ pub(super) async fn open_link(
     ManagedTokens(_): ManagedTokens,
     RequestCaller(caller): RequestCaller,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<(StatusCode, Json<WebLinkBody>)> {
     query_string.check(&[])?;
     let link = web_access(&state)?.open_link(caller.owner.principal);

@@ -6,7 +6,7 @@ use ostler_api::WorkspaceBody;
 use ostler_model::{Caller, OverlayRequest};
 
 use super::caller::RequestCaller;
-use super::extract::ExecutionPathId;
+use super::extract::{ExecutionPathId, NoBody};
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
@@ -89,6 +89,7 @@ pub(super) async fn commit(
     RequestCaller(caller): RequestCaller,
     ExecutionPathId(id): ExecutionPathId,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<Json<WorkspaceBody>> {
     let arguments = query_string.check(COMMIT_PARAMS)?;
     let limit = to_usize(arguments.count("limit"));
@@ -105,6 +106,7 @@ pub(super) async fn discard(
     RequestCaller(caller): RequestCaller,
     ExecutionPathId(id): ExecutionPathId,
     query_string: QueryString,
+    _: NoBody,
 ) -> RestResult<Json<WorkspaceBody>> {
     query_string.check(&[])?;
     let limit = to_usize(Some(CHANGES.unsigned_abs()));
