@@ -91,3 +91,45 @@ def test_without_changes_of_others_nothing_is_named(installation):
     assert "changed_on_host" not in installation.json("workspace", pid)
     assert installation.cli("diff", pid).stderr == b""
     assert installation.cli("commit", pid).returncode == 0
+
+
+NOBODY = b"that nobody committed"
+
+
+def test_rm_tells_which_changes_went(installation):
+    undecided, other, discarded, plain = (overlaid(installation, script, "--label", "l") for script in
+                                          ("echo 1 > a", "echo 1 > b", "echo 1 > c", "true"))
+    installation.cli("discard", discarded)
+    for pid in (discarded, plain):
+        removed = installation.cli("rm", pid)
+        assert (removed.stdout.decode().strip(), removed.stderr) == (pid, b""), removed
+    removed = installation.cli("rm", undecided)
+    assert removed.stdout.decode().strip() == undecided, removed
+    assert NOBODY in removed.stderr and undecided.encode() in removed.stderr, removed
+    plain = overlaid(installation, "true")
+    removed = installation.cli("rm", "--all")
+    assert removed.stdout == b"2 removed\n", removed
+    assert NOBODY in removed.stderr and other.encode() in removed.stderr and b"1 of them" in removed.stderr, removed
+    assert plain.encode() not in removed.stderr, removed
+    assert NOBODY not in installation.cli("rm", "--all").stderr
+    assert b"neither committed nor discarded" in installation.cli("rm", "--help").stdout
+
+
+def test_rest_tells_which_changes_went(installation):
+    first, second, third, fourth = (overlaid(installation, f"echo 1 > {name}") for name in "abcd")
+    plain = overlaid(installation, "true")
+    assert installation.rest("POST", f"/api/process/{first}/clean")["discarded_changes"] is True
+    cleaned = installation.rest("POST", "/api/process/clean_selected", {"pids": [second, plain]})
+    assert cleaned["discarded_changes"] == [{"pid": second}], cleaned
+    assert cleaned["success"] == [{"pid": second}, {"pid": plain}], cleaned
+    connection = installation.connect()
+    for pid, header in ((third, "true"), (overlaid(installation, "true"), None)):
+        connection.request("DELETE", f"/api/v1/executions/{pid}", headers={"Host": "localhost"})
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (204, b"")
+        assert answer.getheader("Ostler-Discarded-Changes") == header
+    connection.close()
+    plain = overlaid(installation, "true")
+    assert "discarded_changes" not in installation.rest("POST", f"/api/process/{plain}/clean")
+    cleaned = installation.rest("POST", "/api/process/clean_all")
+    assert cleaned == {"count": 1, "discarded_changes": [{"pid": fourth}]}, cleaned

@@ -45,6 +45,10 @@ pub struct CleanResponse {
     pub pid: String,
     /// Always `success`.
     pub result: String,
+    /// Whether it had changes in the overlay of its workspace that were neither committed nor
+    /// discarded: they were discarded with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub discarded_changes: bool,
 }
 
 /// The response to `POST /api/process/clean_all`.
@@ -55,6 +59,10 @@ pub struct CleanAllResponse {
     /// Those that could not be, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<CleanFailure>,
+    /// Those of the cleaned ones that had changes in the overlay of their workspace that were neither
+    /// committed nor discarded: they were discarded with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub discarded_changes: Vec<PidEntry>,
 }
 
 /// The request of `POST /api/process/clean_selected`.
@@ -76,6 +84,10 @@ pub struct CleanSelectedResponse {
     pub running: Vec<PidEntry>,
     /// Those that are unknown or foreign.
     pub not_found: Vec<PidEntry>,
+    /// Those of the removed ones that had changes in the overlay of their workspace that were neither
+    /// committed nor discarded: they were discarded with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub discarded_changes: Vec<PidEntry>,
 }
 
 /// The id of one process.

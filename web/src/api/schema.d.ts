@@ -360,7 +360,10 @@ export interface paths {
         get: operations["executions.show"];
         put?: never;
         post?: never;
-        /** Removes an execution that has ended, with its output */
+        /**
+         * Removes an execution that has ended, with its output
+         * @description Where it had changes in the overlay of its workspace that were neither committed nor discarded, these are discarded, and the response has the header `Ostler-Discarded-Changes`.
+         */
         delete: operations["executions.remove"];
         options?: never;
         head?: never;
@@ -2060,6 +2063,8 @@ export interface components {
         CleanAllResponse: {
             /** @description How many were cleaned. */
             count: number;
+            /** @description Those of the cleaned ones that had changes in the overlay of their workspace that were neither committed nor discarded: they were discarded with them. */
+            discarded_changes?: components["schemas"]["PidEntry"][];
             /** @description Those that could not be, with the reason. */
             failed?: components["schemas"]["CleanFailure"][];
         };
@@ -2072,6 +2077,8 @@ export interface components {
         };
         /** @description The response to `POST /api/process/{id}/clean`. */
         CleanResponse: {
+            /** @description Whether it had changes in the overlay of its workspace that were neither committed nor discarded: they were discarded with it. */
+            discarded_changes?: boolean;
             /** @description The id as given in the request. */
             pid: string;
             /** @description Always `success`. */
@@ -2084,6 +2091,8 @@ export interface components {
         };
         /** @description The response of `POST /api/process/clean_selected`. */
         CleanSelectedResponse: {
+            /** @description Those of the removed ones that had changes in the overlay of their workspace that were neither committed nor discarded: they were discarded with them. */
+            discarded_changes?: components["schemas"]["PidEntry"][];
             /** @description Those that could not be removed. */
             failed: components["schemas"]["CleanFailure"][];
             /** @description Those that are unknown or foreign. */
@@ -5967,6 +5976,8 @@ export interface components {
     headers: {
         /** @description The next page, as `<?…>; rel="next"` (RFC 8288). */
         Link: string;
+        /** @description Changes in the overlay of the workspace that were neither committed nor discarded were discarded with it; absent where there were none. */
+        "Ostler-Discarded-Changes": "true";
         /** @description Bytes of output that were lost, for example to a full disk. */
         "Ostler-Lost-Bytes": number;
         /** @description The id of the request; the log has it, too. */
@@ -6979,6 +6990,7 @@ export interface operations {
             /** @description Done; there is no body */
             204: {
                 headers: {
+                    "Ostler-Discarded-Changes": components["headers"]["Ostler-Discarded-Changes"];
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };

@@ -140,6 +140,11 @@ fn headers() -> Value {
             "required": true, "schema": {"type": "integer", "minimum": 0},
             "description": "Bytes of output that were lost, for example to a full disk.",
         },
+        "Ostler-Discarded-Changes": {
+            "schema": {"const": "true"},
+            "description": "Changes in the overlay of the workspace that were neither committed \
+                nor discarded were discarded with it; absent where there were none.",
+        },
         "Set-Cookie": {
             "schema": {"type": "string"},
             "description": "The cookie of the page, or its deletion; none where no token is \

@@ -115,6 +115,12 @@ fn written_by_hand(route: &Route, schemas: &mut Schemas<'_>) -> Result<Option<Re
             let content = json!({JSON: {"schema": component("WebSessionBody")?}});
             vec![(200, with_cookie(response(200, Some(content))))]
         }
+        ("executions", "remove") => {
+            let mut removed = response(204, None);
+            removed["headers"]["Ostler-Discarded-Changes"] =
+                json!({"$ref": "#/components/headers/Ostler-Discarded-Changes"});
+            vec![(204, removed)]
+        }
         ("web", "sign_out") => vec![(204, with_cookie(response(204, None)))],
         ("raw", "raw") => {
             let content = lines("application/x-ndjson", &component("OutputFrame")?);

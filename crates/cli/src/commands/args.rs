@@ -111,6 +111,9 @@ pub(crate) enum Verb {
     /// Wait for an execution to end and exit with its exit code, or for a service to be ready
     Wait(commands::wait::WaitArgs),
     /// Remove ended executions and their output
+    ///
+    /// Changes in the overlay of a workspace that were neither committed nor discarded go with them;
+    /// which executions had any is told on standard error.
     Rm(commands::rm::RmArgs),
     /// Drop the output of executions up to now, also while they run
     Clear(commands::clear::ClearArgs),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use hyper::Method;
-use ostler_api::{CleanAllResponse, StopBody};
+use ostler_api::{CleanAllResponse, CleanResponse, StopBody};
 
 use super::{ids, stop};
 use crate::client::{DaemonClient, RequestBody};
@@ -29,7 +29,7 @@ pub(crate) struct RmArgs {
     force: bool,
 }
 
-/// Removes executions with all of their files.
+/// Removes executions with all of their files, and tells of changes in overlays that go with them.
 ///
 /// # Errors
 /// When the daemon cannot be reached.
@@ -41,15 +41,25 @@ pub(crate) fn run(context: &CliContext, args: &RmArgs) -> CommandResult {
     block_on(ids::for_each(&client, &args.ids, |id| {
         let client = &client;
         async move {
-            remove(client, &id, args.force).await?;
+            let removed = remove(client, &id, args.force).await?;
             let mut out = StdoutWriter::new();
-            out.write_line(id)?;
-            out.flush()
+            out.write_line(&id)?;
+            out.flush()?;
+            if removed.discarded_changes {
+                crate::print_note(&format!(
+                    "{id}: changes to its workspace that nobody committed went with it"
+                ));
+            }
+            Ok(())
         }
     }))
 }
 
-async fn remove(client: &DaemonClient, id: &str, force: bool) -> Result<(), CommandError> {
+async fn remove(
+    client: &DaemonClient,
+    id: &str,
+    force: bool,
+) -> Result<CleanResponse, CommandError> {
     if force {
         let body = StopBody {
             force,
@@ -58,11 +68,9 @@ async fn remove(client: &DaemonClient, id: &str, force: bool) -> Result<(), Comm
         let stopped = stop::stop(client, id, &body).await?;
         end::report_survivors(&stopped);
     }
-    let path = ids::path(id, "");
-    client
-        .call_bytes(Method::DELETE, &path, RequestBody::None)
-        .await
-        .map(drop)
+    // DELETE answers without a body.
+    let path = ids::process_path(id, "/clean");
+    client.call(Method::POST, &path, RequestBody::None).await
 }
 
 async fn remove_all(client: &DaemonClient) -> CommandResult {
@@ -72,6 +80,15 @@ async fn remove_all(client: &DaemonClient) -> CommandResult {
     let mut out = StdoutWriter::new();
     out.write_line(format!("{} removed", result.count))?;
     out.flush()?;
+    if !result.discarded_changes.is_empty() {
+        let ids = result.discarded_changes.iter();
+        let ids: Vec<&str> = ids.map(|entry| entry.pid.as_str()).collect();
+        crate::print_note(&format!(
+            "changes to the workspace that nobody committed went with {} of them: {}",
+            ids.len(),
+            ids.join(", ")
+        ));
+    }
     let error = |pid: &str, reason: &str| {
         CommandError::new(
             ostler_model::ErrorCode::ProcessClean,

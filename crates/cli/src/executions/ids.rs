@@ -17,8 +17,16 @@ use crate::output::{StdoutWriter, print_json};
 
 /// The REST path of a resource below one execution.
 pub(crate) fn path(id: &str, rest: &str) -> String {
-    let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
-    format!("/api/v1/executions/{id}{rest}")
+    format!("/api/v1/executions/{}{rest}", encode(id))
+}
+
+/// A path below one process, as which the process routes have an execution.
+pub(crate) fn process_path(id: &str, rest: &str) -> String {
+    format!("/api/process/{}{rest}", encode(id))
+}
+
+fn encode(id: &str) -> String {
+    form_urlencoded::byte_serialize(id.as_bytes()).collect()
 }
 
 /// Fetches one execution.

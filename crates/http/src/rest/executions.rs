@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 use ostler_api::{
     ExecutionBody, ExecutionsBody, InputResponse, LineMatchBody, QueuedStartBody, RerunBody,
     SignalBody, StartBody, StopBody, WaitBody, WaitResponse, WaitUntil,
@@ -33,6 +34,9 @@ use ostler_interface::params::{Parameter, ParameterKind};
 
 /// An additional status filter: running executions whose trees are frozen.
 const PAUSED: &str = "paused";
+
+/// The header of a removal that discarded undecided changes in an overlay.
+const DISCARDED_CHANGES: HeaderName = HeaderName::from_static("ostler-discarded-changes");
 
 const LIST: &[Parameter] = &[
     Parameter::optional(
@@ -360,31 +364,40 @@ pub(super) async fn input(
     Ok(Json(InputResponse { taken: written }))
 }
 
-/// `DELETE /api/v1/executions/{id}`: removes an execution that has ended, with its output.
+/// `DELETE /api/v1/executions/{id}`: removes an execution that has ended, with its output. Where it
+/// had changes in the overlay of its workspace that were neither committed nor discarded, these are
+/// discarded, and the response has the header `Ostler-Discarded-Changes`.
 pub(super) async fn remove(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
     ExecutionPathId(id): ExecutionPathId,
     query_string: QueryString,
     _: NoBody,
-) -> RestResult<StatusCode> {
+) -> RestResult<Response> {
     query_string.check(&[])?;
-    clean_one(&state, &caller, id).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let discarded_changes = clean_one(&state, &caller, id).await?;
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    if discarded_changes {
+        let value = HeaderValue::from_static("true");
+        response.headers_mut().insert(DISCARDED_CHANGES, value);
+    }
+    Ok(response)
 }
 
-/// Cleans one execution; every outcome but success is a problem.
+/// Cleans one execution; every outcome but success is a problem. Returns whether undecided changes in
+/// its overlay were discarded.
 pub(super) async fn clean_one(
     state: &RestState,
     caller: &ostler_model::Caller,
     id: String,
-) -> RestResult<()> {
+) -> RestResult<bool> {
     let outcomes = state
         .engine
         .clean(caller, std::slice::from_ref(&id))
         .await?;
     match outcomes.into_iter().next().map(|(_, outcome)| outcome) {
-        Some(CleanOutcome::Cleaned | CleanOutcome::Discarded) => Ok(()),
+        Some(CleanOutcome::Cleaned) => Ok(false),
+        Some(CleanOutcome::Discarded) => Ok(true),
         Some(CleanOutcome::Running) => Err(still_running_problem(&id)),
         Some(CleanOutcome::NotFound) | None => Err(ostler_engine::Error::NotFound.into()),
         Some(CleanOutcome::Failed(reason)) => {

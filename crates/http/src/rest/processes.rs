@@ -221,10 +221,11 @@ pub(super) async fn clean(
     _: NoBody,
 ) -> RestResult<Json<CleanResponse>> {
     query_string.check(&[])?;
-    clean_one(&state, &caller, id.clone()).await?;
+    let discarded_changes = clean_one(&state, &caller, id.clone()).await?;
     Ok(Json(CleanResponse {
         pid: id,
         result: "success".to_owned(),
+        discarded_changes,
     }))
 }
 
@@ -243,12 +244,14 @@ pub(super) async fn clean_all(
         return Ok(Json(CleanAllResponse {
             count: 0,
             failed: Vec::new(),
+            discarded_changes: Vec::new(),
         }));
     }
     let response = clean_response(state.engine.clean(&caller, &pids).await?);
     Ok(Json(CleanAllResponse {
         count: response.success.len() as u64,
         failed: response.failed,
+        discarded_changes: response.discarded_changes,
     }))
 }
 
@@ -266,7 +269,11 @@ fn clean_response(outcomes: Vec<(String, CleanOutcome)>) -> CleanSelectedRespons
     let mut response = CleanSelectedResponse::default();
     for (pid, outcome) in outcomes {
         match outcome {
-            CleanOutcome::Cleaned | CleanOutcome::Discarded => {
+            CleanOutcome::Cleaned => response.success.push(PidEntry { pid }),
+            CleanOutcome::Discarded => {
+                response
+                    .discarded_changes
+                    .push(PidEntry { pid: pid.clone() });
                 response.success.push(PidEntry { pid });
             }
             CleanOutcome::Running => response.running.push(PidEntry { pid }),

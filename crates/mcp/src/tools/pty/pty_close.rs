@@ -108,7 +108,11 @@ async fn close_session(
         fields["survivors"] = json!(info.survivors);
     }
     if action.forget {
-        fields["forgotten"] = json!(clean_session(call, &info).await?);
+        let outcome = clean_session(call, &info).await?;
+        fields["forgotten"] = json!(outcome != CleanOutcome::Running);
+        if outcome == CleanOutcome::Discarded {
+            fields["note"] = json!("changes nobody committed went with it");
+        }
     }
     Ok(fields)
 }
@@ -144,20 +148,19 @@ fn describe_result(info: &ExecutionInfo, had_ended: bool, signal: Signal) -> Str
     }
 }
 
-/// Removes one session; returns whether it is gone.
-async fn clean_session(call: ToolCall<'_>, info: &ExecutionInfo) -> Result<bool, ApiError> {
+/// Removes one session, unless it runs.
+async fn clean_session(call: ToolCall<'_>, info: &ExecutionInfo) -> Result<CleanOutcome, ApiError> {
     if !info.state.is_finished() {
-        return Ok(false);
+        return Ok(CleanOutcome::Running);
     }
     let id = info.id.short();
     let outcomes = call.engine.clean(call.caller, &[id]).await?;
     match outcomes.into_iter().next() {
-        Some((_, CleanOutcome::Cleaned | CleanOutcome::Discarded | CleanOutcome::NotFound))
-        | None => Ok(true),
-        Some((_, CleanOutcome::Running)) => Ok(false),
         Some((_, CleanOutcome::Failed(reason))) => {
             Err(ApiError::new(ErrorCode::ProcessClean, reason))
         }
+        Some((_, outcome)) => Ok(outcome),
+        None => Ok(CleanOutcome::NotFound),
     }
 }
 
