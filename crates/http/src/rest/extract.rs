@@ -143,7 +143,7 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpProblem> {
         const ALLOWED: &str = "allowed: no body, or {}; parameters are in the query";
         let RawBody(bytes) = RawBody::from_request(request, state).await?;
-        if bytes.trim_ascii().is_empty() {
+        if matches!(bytes.trim_ascii(), b"" | b"null") {
             return Ok(Self);
         }
         let problem =
