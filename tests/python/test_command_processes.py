@@ -352,6 +352,17 @@ async def test_waiting_for_one_that_timed_out_is_command_timeout(installation):
             await agent.must("process", action="wait", ids=[other])
 
 
+async def test_a_wait_that_was_met_is_no_error(installation):
+    """A time limit ended the command afterwards."""
+    async with installation.agent(args=["--tools", "command,core"]) as agent:
+        pid = await agent.start("sh", "-c", "echo marker; sleep 300", timeout=1)
+        installation.cli("wait", pid, check=False)
+        reply = await agent.must("process", action="wait", ids=[pid], until="pattern", pattern="marker")
+        assert "marker" in reply.text
+        waited = installation.rest("POST", f"/api/v1/executions/{pid}/wait", {"until": "pattern", "pattern": "marker"})
+        assert waited["why"] == "pattern" and "error" not in waited
+
+
 async def test_concurrent_processes(installation):
     async with installation.agent() as agent:
         ids = []

@@ -2,6 +2,7 @@
 order of system calls can be read."""
 
 import contextlib
+import json
 import re
 import subprocess
 
@@ -24,13 +25,33 @@ CALL = re.compile(r"^(?P<pid>\d+)\s+(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<r
 def traced(installation, log, inject=()):
     """Follows daemon, keeper and shims, and what they start."""
     installation.cli("ps")
-    procs.until(lambda: any(procs.comm(pid) == "ostler-shim" for pid in installation.ours()), 20, "a shim")
+    with traced_processes(shims(installation) and installation.ours(), log, inject):
+        yield
+
+
+def shims(installation):
+    """The processes of shims."""
+
+    def found():
+        return [pid for pid in installation.ours() if procs.comm(pid) == "ostler-shim"]
+
+    return procs.until(found, 20, "a shim")
+
+
+def shim_of(installation):
+    """The shim of the only execution."""
+    (directory,) = installation.executions()
+    return json.loads((directory / "spec.json").read_text())["boot"]["shim_pid"]
+
+
+@contextlib.contextmanager
+def traced_processes(pids, log, inject=()):
     words = ["strace", "-f", "-y", "-s", "16", "-e", f"trace={TRACED}", "-o", str(log)]
     words += [word for fault in inject for word in ("-e", f"inject={fault}")]
-    words += [word for pid in installation.ours() for word in ("-p", str(pid))]
+    words += [word for pid in pids for word in ("-p", str(pid))]
     tracer = subprocess.Popen(words, stderr=subprocess.PIPE)
     try:
-        for _ in installation.ours():
+        for _ in pids:
             assert b"attached" in tracer.stderr.readline()
         yield
     finally:
@@ -125,6 +146,36 @@ def test_a_full_disk_at_the_end_loses_no_end(installation, tmp_path):
         (installation.work / "go").touch()
         waited = installation.cli("wait", pid, check=False)
     assert waited.returncode == 7
+    assert installation.cli("logs", pid).stdout.endswith(b" printed\n")
+
+
+def test_a_shim_of_an_earlier_daemon_is_not_used_again(installation, tmp_path):
+    """Its records survive what the setting of that daemon said."""
+    pid = installation.cli("run", "-d", "--", "sh", "-c", f"{WAIT} exit 7").stdout.decode().strip()
+    installation.kill_daemon()
+    old = shim_of(installation)
+    durable(installation)
+    installation.cli("ps")
+    (installation.work / "go").touch()
+    assert installation.cli("wait", pid, check=False).returncode == 7
+    procs.until(lambda: not procs.alive(old), 20, "the end of the old shim")
+    log = tmp_path / "trace"
+    with traced(installation, log):
+        installation.cli("run", "--", "/bin/echo", "printed")
+    found = calls(log)
+    assert place(found, "fdatasync", r"/spec\.json>") < place(found, "execve", r'"/bin/echo"')
+
+
+@pytest.mark.parametrize("call", ["fsync", "fdatasync"])
+def test_without_a_daemon_a_refused_sync_loses_no_end(installation, tmp_path, call):
+    durable(installation)
+    pid = installation.cli("run", "-d", "--", "sh", "-c", f"{WAIT} echo printed; exit 7").stdout.decode().strip()
+    installation.kill_daemon()
+    shim = shim_of(installation)
+    with traced_processes([shim], tmp_path / "trace", [f"{call}:error=EIO"]):
+        (installation.work / "go").touch()
+        procs.until(lambda: not procs.alive(shim), 20, "the end of the shim")
+    assert installation.cli("wait", pid, check=False).returncode == 7
     assert installation.cli("logs", pid).stdout.endswith(b" printed\n")
 
 

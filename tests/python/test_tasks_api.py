@@ -63,6 +63,19 @@ def test_its_command_knows_the_ids_of_project_and_task(make_installation):
         assert printed(installation.rest("POST", "/api/v1/executions", body)["id"]) == "unset/unset\n"
 
 
+def test_it_knows_them_when_it_is_started_again(installation):
+    started = execute(installation, "sh", "-c", 'echo "$CLAUDE_PROJECT_ID/$CLAUDE_TASK_ID"', project="garden",
+                      cwd=str(installation.work), interactive=False)
+    installation.cli("wait", started["task_id"])
+    short = installation.cli("restart", started["task_id"]).stdout.decode().strip()
+    installation.cli("wait", short)
+    again = installation.rest("GET", f"/api/v1/executions/{short}")
+    printed = installation.cli("logs", "--raw", short).stdout.decode()
+    project, task = printed.strip().split("/")
+    assert project == "garden" and task != started["task_id"] and task.startswith("0"), printed
+    assert again["project"] == "garden"
+
+
 def test_it_is_listed_with_its_project(installation):
     started = execute(installation, "true", project="garden", cwd=str(installation.work), interactive=False)
     installation.cli("wait", started["task_id"])
