@@ -1,6 +1,7 @@
 """The official Python client on every transport and in both eras: what an agent does in a day."""
 
 import re
+import time
 
 import anyio
 import pytest
@@ -210,9 +211,11 @@ async def test_notifications_come_with_the_next_response(transport):
     async with transport.agent() as agent:
         installation = transport.installation
         # It must not end before its start is answered: then the answer says so, and nothing is news.
-        pid = await started(agent, "until test -e go; do sleep .02; done; exit 7")
+        # The directory is that of the other transports, too.
+        go = installation.work / f"go-{time.monotonic_ns()}"
+        pid = await started(agent, f"until test -e {go}; do sleep .02; done; exit 7")
         await agent.client.list_tools(cache_mode="bypass")
-        (installation.work / "go").touch()
+        go.touch()
         installation.rest("POST", f"/api/v1/executions/{pid}/wait", {"until": "exit", "at_most_ms": 20_000})
         # The wait of another client may be answered before the end is news for this one.
         for _ in range(20):
