@@ -14,9 +14,9 @@ const INTERVAL_MS: u64 = 100;
 /// How long a process that can run is waited for, in milliseconds.
 const RUNNABLE_MS: u64 = 10_000;
 
-/// How long a process that waits for the disk is waited for, in milliseconds: a sync of much output
-/// takes minutes on a slow disk, and killed it would not have recorded the end.
-const DISK_WAIT_MS: u64 = 300_000;
+/// How long a process that waits for the disk is waited for, in milliseconds: killed in a sync, it
+/// would not have recorded the end. Less than a starting daemon may take until it serves.
+const DISK_WAIT_MS: u64 = 20_000;
 
 /// What the kernel says of a process that has not responded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
