@@ -1,5 +1,7 @@
 """Messages about the bodies of requests: what is allowed in words of the API, and no more of what was sent than it takes."""
 
+import re
+
 import pytest
 
 from harness.installation import ProblemError
@@ -125,3 +127,14 @@ def test_an_empty_body_is_no_body(host, body):
     host.cli("wait", pid)
     assert host.rest("POST", f"/api/v1/executions/{pid}/workspace/discard", body)["fate"] == "discarded"
     assert host.rest("DELETE", f"/api/v1/executions/{pid}", body) is None
+
+
+@pytest.mark.parametrize("path", ["/api/v1/executions/{id}/stop?force=true", "/api/v1/executions/{id}/wait?at_most_ms=1",
+                                  "/api/v1/executions/{id}/signal?signal=KILL", "/api/v1/executions?cwd=/"])
+def test_an_option_in_the_query_of_a_route_with_a_body_is_not_ignored(host, path):
+    pid = host.cli("run", "-d", "--", "sleep", "300").stdout.decode().strip()
+    with pytest.raises(ProblemError) as error:
+        host.rest("POST", path.format(id=pid), {})
+    assert error.value.status == 422 and re.search("force|at_most_ms|signal|cwd", error.value.problem["message"])
+    assert host.json("info", pid)["status"] == "running"
+    host.cli("stop", "--force", pid)

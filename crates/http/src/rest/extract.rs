@@ -8,6 +8,7 @@ use ostler_engine::Error;
 use serde::de::DeserializeOwned;
 
 use super::caller::RequestCaller;
+use super::query;
 use super::state::RestState;
 use ostler_interface::http::HttpProblem;
 
@@ -186,7 +187,7 @@ fn without_position(error: &serde_json::Error) -> String {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLimit(pub(crate) usize);
 
-/// The body as bytes.
+/// The body as bytes; a query string is one that the handler has extracted.
 #[derive(Debug)]
 pub(super) struct RawBody(pub(super) Bytes);
 
@@ -194,6 +195,7 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = HttpProblem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpProblem> {
+        query::check_unused(&request)?;
         let limit = request.extensions().get::<BodyLimit>();
         let limit = limit.map_or(REQUEST_BODY_BYTES, |limit| limit.0);
         let bytes = Bytes::from_request(request, state).await;

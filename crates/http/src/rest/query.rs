@@ -1,6 +1,6 @@
 //! Query parameters of journals and lists.
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -72,6 +72,21 @@ pub(super) fn list_page<T, K: CursorKey>(
     Ok(PageLimits::of(limit).fill_by_count(remaining))
 }
 
+/// Marks a request whose handler looks at its query string.
+#[derive(Debug, Clone, Copy)]
+struct QueryExtracted;
+
+/// Refuses a query string that the handler has not extracted: what was meant as an option must not be
+/// ignored. For requests with a body, which is extracted last.
+pub(super) fn check_unused(request: &Request) -> Result<(), HttpProblem> {
+    let is_used = request.extensions().get::<QueryExtracted>().is_some();
+    let query = request.uri().query().filter(|_| !is_used);
+    match query {
+        Some(query) => QueryString(query.to_owned()).check(&[]).map(drop),
+        None => Ok(()),
+    }
+}
+
 /// The query string of a request, not validated yet.
 #[derive(Debug)]
 pub(super) struct QueryString(String);
@@ -80,6 +95,7 @@ impl<S: Sync> FromRequestParts<S> for QueryString {
     type Rejection = HttpProblem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, HttpProblem> {
+        parts.extensions.insert(QueryExtracted);
         Ok(Self(parts.uri.query().unwrap_or_default().to_owned()))
     }
 }
