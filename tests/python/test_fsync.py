@@ -74,7 +74,7 @@ def calls(log):
     return [match for line in whole if (match := CALL.match(line))]
 
 
-def place(found, name, path):
+def index_of(found, name, path):
     """The index of the first successful call of this name whose arguments match the expression."""
     for index, call in enumerate(found):
         if call["name"] == name and call["result"] == "0" and re.search(path, call["arguments"]):
@@ -97,24 +97,24 @@ def test_a_record_is_on_the_disk_before_what_it_is_about(each_installation, tmp_
         run = each_installation.cli("run", "--", "/bin/echo", "printed")
     assert run.stdout == b"printed\n"
     found = calls(log)
-    start = place(found, "execve", r'"/bin/echo"')
-    directory = place(found, "fsync", DIRECTORY)
-    request = place(found, "fdatasync", r"/ledger/0*\d+\.seg")
-    spec = place(found, "fdatasync", r"/spec\.json>")
-    parent = place(found, "fsync", r"/executions>")
+    start = index_of(found, "execve", r'"/bin/echo"')
+    directory = index_of(found, "fsync", DIRECTORY)
+    request = index_of(found, "fdatasync", r"/ledger/0*\d+\.seg")
+    spec = index_of(found, "fdatasync", r"/spec\.json>")
+    parent = index_of(found, "fsync", r"/executions>")
     assert request < spec < directory < parent < start
     after = found[start:]
-    output = place(after, "fdatasync", r"/output\.0*0\.seg>")
-    index = place(after, "fdatasync", r"/output\.0*0\.idx>")
-    exit_record = place(after, "fsync", r"/exit\.tmp>")
-    name = place(after, "renameat", r'"exit\.tmp".*"exit"')
+    output = index_of(after, "fdatasync", r"/output\.0*0\.seg>")
+    index = index_of(after, "fdatasync", r"/output\.0*0\.idx>")
+    exit_record = index_of(after, "fsync", r"/exit\.tmp>")
+    name = index_of(after, "renameat", r'"exit\.tmp".*"exit"')
     assert max(output, index) < exit_record < name
-    synced = name + place(after[name:], "fsync", DIRECTORY)
+    synced = name + index_of(after[name:], "fsync", DIRECTORY)
     shim = after[synced]["pid"]
     reported = [i for i, call in enumerate(after) if call["pid"] == shim and call["name"].startswith("send")]
     assert not [i for i in reported if exit_record < i < synced], "the end was reported before its record was on the disk"
-    place(after, "fdatasync", r"/events\.jsonl>")
-    place(after, "fdatasync", r"/ledger/0*\d+\.seg")
+    index_of(after, "fdatasync", r"/events\.jsonl>")
+    index_of(after, "fdatasync", r"/ledger/0*\d+\.seg")
 
 
 def test_nothing_waits_for_the_disk_by_default(installation, tmp_path):
@@ -163,7 +163,7 @@ def test_a_shim_of_an_earlier_daemon_is_not_used_again(installation, tmp_path):
     with traced(installation, log):
         installation.cli("run", "--", "/bin/echo", "printed")
     found = calls(log)
-    assert place(found, "fdatasync", r"/spec\.json>") < place(found, "execve", r'"/bin/echo"')
+    assert index_of(found, "fdatasync", r"/spec\.json>") < index_of(found, "execve", r'"/bin/echo"')
 
 
 @pytest.mark.parametrize("call", ["fsync", "fdatasync"])

@@ -10,21 +10,9 @@ import pytest
 
 from harness.installation import is_root
 from harness.wire import RawMcpClient
+from test_approval import RULES
 
 pytestmark = pytest.mark.anyio
-
-ASK = """
-default = "ask"
-
-[[rule]]
-id = "fine"
-prefix = ["true"]
-decision = "allow"
-justification = "does nothing"
-match = ["true"]
-not_match = ["false"]
-"""
-
 
 #: Another state directory has a runtime directory of its own unless one is named.
 OWN_RUNTIME = {"OSTLER_RUNTIME_DIR": ""}
@@ -48,7 +36,7 @@ def running_alone(installation):
 
 @pytest.mark.parametrize("daemon", [True, False], ids=["beside", "alone"])
 def test_an_approval_that_nobody_can_give_is_not_asked_of_a_daemon(each_installation, daemon):
-    each_installation.write_policy(ASK)
+    each_installation.write_policy(RULES)
     if daemon:
         asked = each_installation.cli("run", "--", "touch", "dangerous", check=False)
         assert b"ostler approve i" in asked.stderr, asked.stderr
@@ -62,7 +50,7 @@ def test_an_approval_that_nobody_can_give_is_not_asked_of_a_daemon(each_installa
 
 
 async def test_a_client_without_questions_is_told_the_same(each_installation):
-    each_installation.write_policy(ASK)
+    each_installation.write_policy(RULES)
     async with each_installation.agent(args=["--no-daemon"]) as agent:
         refused = await agent.execute("touch", "made")
         assert refused.code == "security_error" and "without --no-daemon" in refused.text, refused.text

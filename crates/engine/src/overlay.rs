@@ -89,7 +89,8 @@ fn record_outcome(
         event: event.clone(),
         detail,
     });
-    match entry.record_event(event, offset, core.settings.durability) {
+    let durability = core.settings.durability;
+    match core.with_disk_wait(|| entry.record_event(event, offset, durability)) {
         Ok(record) => {
             let lifecycle_event = LifecycleEvent {
                 id: entry.id,

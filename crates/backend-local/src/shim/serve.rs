@@ -119,7 +119,8 @@ fn run_plan(
                 && let Err(error) =
                     execution_dir::write_exit_record(dir.as_fd(), &record, durability)
             {
-                record.journal_error = Some(format!("cannot write the exit record: {error}"));
+                record.journal_error =
+                    Some(format!("cannot write or sync the exit record: {error}"));
                 idle = false;
             }
             daemon.send(&ProcessEvent::Exited { record, idle }, None);

@@ -66,8 +66,8 @@ pub(crate) fn unreachable_message(dirs: &Dirs) -> Option<String> {
     let pid = lock_holder(&dirs.state_lock())?;
     if is_client(pid) {
         return Some(format!(
-            "process {pid} runs with --no-daemon and has {} to itself until it ends; try again \
-             then, or name another --state-dir",
+            "process {pid} runs the engine itself, as with --no-daemon, and has {} to itself until \
+             it ends; try again then, or name another --state-dir",
             dirs.state.display()
         ));
     }
@@ -83,7 +83,7 @@ pub(crate) fn unreachable_message(dirs: &Dirs) -> Option<String> {
 /// Who holds the lock of the state directory, in words.
 pub(crate) fn state_holder(dirs: &Dirs) -> String {
     match lock_holder(&dirs.state_lock()) {
-        Some(pid) if is_client(pid) => format!("process {pid}, which runs with --no-daemon,"),
+        Some(pid) if is_client(pid) => format!("process {pid}, which runs the engine itself,"),
         Some(_) | None => "a daemon".to_owned(),
     }
 }

@@ -119,7 +119,8 @@ async fn clear_and_record(
             entry.wait_driver_done().await;
             let reason = TrimReason::Cleared;
             let event = Event::Trimmed { from, to, reason };
-            let recorded = entry.record_event(event, to, core.settings.durability);
+            let durability = core.settings.durability;
+            let recorded = core.with_disk_wait(|| entry.record_event(event, to, durability));
             clear_ended_mirror(&core, &entry).await?;
             recorded.map_err(Error::ClearOutput)?;
         }

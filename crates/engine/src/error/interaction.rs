@@ -42,11 +42,9 @@ fn approval_hint(interaction: &str, path: ApprovalPath) -> String {
             "a person answers: with 'ostler approve {interaction}' as the user who asked, on the \
              page, or with a token of the same principal that has sessions:all"
         ),
-        ApprovalPath::Client => {
-            "without a daemon a person can answer only where this client asks; \
-                                 where it cannot ask, run it without --no-daemon"
-                .to_owned()
-        }
+        ApprovalPath::Client => "without a daemon a person can answer only where this client \
+                                 asks; where it cannot ask, run it without --no-daemon"
+            .to_owned(),
     }
 }
 

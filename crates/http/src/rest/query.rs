@@ -74,12 +74,12 @@ pub(super) fn list_page<T, K: CursorKey>(
 
 /// Marks a request whose handler looks at its query string.
 #[derive(Debug, Clone, Copy)]
-struct QueryExtracted;
+struct QueryMarker;
 
 /// Refuses a query string that the handler has not extracted: what was meant as an option must not be
 /// ignored. For requests with a body, which is extracted last.
 pub(super) fn check_unused(request: &Request) -> Result<(), HttpProblem> {
-    let is_used = request.extensions().get::<QueryExtracted>().is_some();
+    let is_used = request.extensions().get::<QueryMarker>().is_some();
     let query = request.uri().query().filter(|_| !is_used);
     match query {
         Some(query) => QueryString(query.to_owned()).check(&[]).map(drop),
@@ -95,7 +95,7 @@ impl<S: Sync> FromRequestParts<S> for QueryString {
     type Rejection = HttpProblem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, HttpProblem> {
-        parts.extensions.insert(QueryExtracted);
+        parts.extensions.insert(QueryMarker);
         Ok(Self(parts.uri.query().unwrap_or_default().to_owned()))
     }
 }

@@ -67,7 +67,8 @@ impl AttemptRunner<'_> {
         match written {
             Ok(()) => self.sink.mark_end_recorded(),
             Err(error) => {
-                record.journal_error = Some(format!("cannot write the exit record: {error}"));
+                record.journal_error =
+                    Some(format!("cannot write or sync the exit record: {error}"));
                 self.exit_unrecorded = true;
             }
         }

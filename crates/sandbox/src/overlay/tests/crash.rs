@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ostler_model::OverlayOutcome;
+use ostler_model::{OverlayChanges, OverlayOutcome};
 
 use super::stage::{OverlayFixture, tree};
 use crate::overlay::commit::Commit;
@@ -29,6 +29,12 @@ fn half_way(stage: &OverlayFixture, steps: usize) {
         log,
     };
     commit.run_steps(steps).expect("steps");
+}
+
+/// The paths of these changes.
+fn listed_paths(changes: &OverlayChanges) -> Vec<String> {
+    let paths = changes.changes.iter();
+    paths.map(|it| it.path.to_string()).collect()
 }
 
 #[test]
@@ -70,11 +76,7 @@ fn a_commit_that_cannot_go_on_tells_what_is_on_the_host() {
     let changes = stage.changes();
     assert_eq!(kept, changes);
     assert_eq!(changes.fate, OverlayOutcome::Committed);
-    let listed: Vec<String> = changes
-        .changes
-        .iter()
-        .map(|it| it.path.to_string())
-        .collect();
+    let listed = listed_paths(&changes);
     assert!(listed.contains(&"d/1".to_owned()), "{listed:?}");
     assert!(!listed.contains(&"d/3".to_owned()), "{listed:?}");
     assert!(!listed.contains(&"gone".to_owned()), "{listed:?}");
@@ -139,11 +141,7 @@ fn a_decision_that_was_not_recorded_yet_stands() {
     remove::detach_layer(&stage.store_dir(), "upper").expect("a rename");
     let changes = stage.changes();
     assert_eq!(changes.fate, OverlayOutcome::Committed);
-    let listed: Vec<String> = changes
-        .changes
-        .iter()
-        .map(|it| it.path.to_string())
-        .collect();
+    let listed = listed_paths(&changes);
     assert!(listed.contains(&"d/1".to_owned()), "{listed:?}");
     assert!(!listed.contains(&"gone".to_owned()), "{listed:?}");
 }
