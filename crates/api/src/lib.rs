@@ -29,6 +29,7 @@ pub mod info;
 pub mod interaction;
 pub mod network;
 pub mod numbered;
+mod objects_only;
 pub mod page;
 mod parts;
 pub mod policy;
@@ -77,6 +78,7 @@ pub use numbered::{
     FailureLineBody, FailureLinesBody, LineMatchPartBody, LineSearchBody, NumberedLineBody,
     NumberedPageBody, OutputShapeBody, ShapeBucketBody,
 };
+pub use objects_only::ObjectsOnly;
 pub use page::{GapBody, LineBody, OutputFrame, OutputPageBody};
 pub use policy::{MatchedRuleBody, PolicyBody, PolicyRuleBody, PolicyVerdictBody};
 pub use problem::{CodeName, Problem};

@@ -10,6 +10,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::objects_only::ObjectsOnly;
 use super::parts;
 use super::start::StartBody;
 
@@ -192,7 +193,8 @@ impl<'de> Deserialize<'de> for ServiceStartBody {
 
 /// Parses one of the two bodies; the error names the position.
 fn parse_part<T: DeserializeOwned>(fields: Map<String, Value>) -> Result<T, String> {
-    serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
+    let fields = ObjectsOnly(Value::Object(fields));
+    serde_path_to_error::deserialize(fields).map_err(|error| {
         match error.path().to_string().as_str() {
             "." => error.inner().to_string(),
             path => format!("field '{path}': {}", error.inner()),

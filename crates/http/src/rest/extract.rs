@@ -4,6 +4,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
+use ostler_api::ObjectsOnly;
 use ostler_engine::Error;
 use serde::de::DeserializeOwned;
 
@@ -113,13 +114,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpProblem> {
         let RawBody(bytes) = RawBody::from_request(request, state).await?;
         let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        // serde would take an array for the fields in their order.
-        if bytes.trim_ascii_start().starts_with(b"[") {
-            let message = "the body is an array; allowed: a JSON object";
-            return Err(HttpProblem::value(message));
-        }
         let mut json = serde_json::Deserializer::from_slice(bytes);
-        let body = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let body = serde_path_to_error::deserialize(ObjectsOnly(&mut json)).map_err(|error| {
             let path = clip(error.path().to_string());
             let message = clip(without_position(error.inner()));
             match path.as_str() {
