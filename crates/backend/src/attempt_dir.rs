@@ -70,7 +70,8 @@ pub fn create(
     }
     loop {
         let (mut prepared, was_prepared) = preparation.acquire(executions)?;
-        if is_disk_low(executions)
+        if !prepared.has_reserve()
+            && is_disk_low(executions)
             && let Err(errno) = prepared.reserve()
         {
             prepared.discard(executions);

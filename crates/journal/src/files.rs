@@ -133,7 +133,7 @@ fn parse(file: &str) -> Option<(u32, &str)> {
     let (digits, suffix) = file.strip_prefix(PREFIX)?.split_once('.')?;
     let number = digits.parse().ok()?;
     let is_known_suffix = [SEGMENT, INDEX, COMPRESSED].contains(&suffix);
-    (is_known_suffix && segment_file_name(number, suffix) == file).then_some((number, suffix))
+    (is_known_suffix && NameBuffer::new().write(number, suffix) == file).then_some((number, suffix))
 }
 
 /// Opens a file of a segment for reading; none where it does not exist any more.

@@ -290,7 +290,10 @@ impl CgroupSlot {
                 .unified_path()
                 .map_or(LimitMechanism::Absent, LimitMechanism::Unified);
         }
-        let legacy = if create {
+        let legacy = if controller == Controller::Pids && self.own_pids > 0 {
+            // The shim is in it, so nobody can have removed it.
+            self.legacy_path(controller)
+        } else if create {
             self.make_legacy_dir(controller)
         } else {
             None
