@@ -147,6 +147,16 @@ fn record_heads(ledger: &mut Ledger, key: &Path, heads: &Path) -> Result<(), Wri
     ledger.record_heads(HeadWriter::open(heads, key)?, Timestamp::now())
 }
 
+/// Runs work that blocks its thread for long; the other tasks of a worker go on elsewhere meanwhile.
+pub(crate) fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
+    let runtime = Handle::try_current();
+    if runtime.is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread) {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
+}
+
 impl EngineInner {
     /// The shared state of an engine that holds the state directory.
     pub(crate) fn new(
@@ -237,12 +247,8 @@ impl EngineInner {
     /// Runs what may wait for the disk. With [`Durability::Fsync`] other work of this thread goes on
     /// elsewhere meanwhile; otherwise writes go to the page cache, and moving would cost more.
     pub(crate) fn with_disk_wait<T>(&self, work: impl FnOnce() -> T) -> T {
-        let may_move = || {
-            let runtime = Handle::try_current();
-            runtime.is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread)
-        };
-        if self.settings.durability.is_fsync() && may_move() {
-            tokio::task::block_in_place(work)
+        if self.settings.durability.is_fsync() {
+            run_blocking(work)
         } else {
             work()
         }

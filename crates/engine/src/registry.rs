@@ -23,14 +23,13 @@ use crate::settings::Quotas;
 use crate::start_id::{self, IdHolder};
 use crate::summary::{ExecutionSummary, SummaryInterner};
 
-/// Ended executions that are kept in full, the most recently used ones.
-const ENDED_FULL_MAX: usize = 64;
-/// Ended executions that are considered for summarizing with each end.
-const SUMMARIZE_BATCH: usize = 4;
+mod ended;
 
 #[derive(Debug)]
 pub(crate) struct Registry {
     inner: Mutex<RegistryInner>,
+    /// Taken without the lock of `inner`: a summary takes longer than starts may wait for that.
+    interner: Mutex<SummaryInterner>,
     running_count: watch::Sender<u64>,
     /// The directory of all executions.
     executions: PathBuf,
@@ -51,7 +50,6 @@ struct RegistryInner {
     ended: VecDeque<ExecutionId>,
     /// Whether recovery has loaded everything; until then nothing is summarized.
     is_loaded: bool,
-    shared: SummaryInterner,
     by_short_id: HashMap<u64, ExecutionId>,
     quota: QuotaTable,
     quota_keys: HashMap<ExecutionId, QuotaKey>,
@@ -81,12 +79,12 @@ impl Registry {
                 entries: BTreeMap::new(),
                 ended: VecDeque::new(),
                 is_loaded: false,
-                shared: SummaryInterner::default(),
                 by_short_id: HashMap::new(),
                 quota: QuotaTable::new(quotas),
                 quota_keys: HashMap::new(),
                 waiting: HashMap::new(),
             }),
+            interner: Mutex::default(),
             running_count: watch::Sender::new(0),
             executions,
         }
@@ -240,7 +238,7 @@ impl Registry {
     ) -> (IdHolder, Option<Arc<ExecutionHandle>>) {
         let (entry, taken) = {
             let mut inner = self.inner.lock();
-            let entry = self.load_full(&mut inner, id);
+            let entry = self.load_full(&mut inner, id).map(|(entry, _)| entry);
             (entry, inner.by_short_id.contains_key(&id.short_bits()))
         };
         let principal = &caller.owner.principal;
@@ -321,41 +319,38 @@ impl Registry {
         Some(entry)
     }
 
-    /// Notes that an execution has ended and is fully written: it is summarized once no handle is
-    /// held.
-    pub(crate) fn on_ended(&self, id: ExecutionId) {
-        self.inner.lock().on_ended(id);
-    }
-
-    /// Notes that recovery has loaded everything, and summarizes step by step while `may_continue`.
-    pub(crate) fn on_loaded(&self, may_continue: impl Fn() -> bool) {
-        let mut remaining = {
+    /// Looks an execution up, and makes room for it where it was summarized.
+    fn look_up(
+        &self,
+        id: impl FnOnce(&RegistryInner) -> Option<ExecutionId>,
+    ) -> Option<Arc<ExecutionHandle>> {
+        let (entry, is_restored) = {
             let mut inner = self.inner.lock();
-            inner.is_loaded = true;
-            inner.ended.len()
+            let id = id(&inner)?;
+            self.load_full(&mut inner, id)?
         };
-        while remaining > 0 && may_continue() {
-            self.inner.lock().summarize_oldest(SUMMARIZE_BATCH);
-            remaining = remaining.saturating_sub(SUMMARIZE_BATCH);
+        if is_restored {
+            self.summarize_oldest();
         }
+        Some(entry)
     }
 
-    /// Restores the handle of a summarized execution.
+    /// The handle of an execution, and whether it was summarized and is restored.
     fn load_full(
         &self,
         inner: &mut RegistryInner,
         id: ExecutionId,
-    ) -> Option<Arc<ExecutionHandle>> {
+    ) -> Option<(Arc<ExecutionHandle>, bool)> {
         let summary = match inner.entries.get(&id)? {
-            StoredEntry::Full(entry) => return Some(Arc::clone(entry)),
+            StoredEntry::Full(entry) => return Some((Arc::clone(entry), false)),
             StoredEntry::Summary(summary) => Arc::clone(summary),
         };
         let entry = summary.restore(&self.executions)?;
         inner
             .entries
             .insert(id, StoredEntry::Full(Arc::clone(&entry)));
-        inner.on_ended(id);
-        Some(entry)
+        inner.ended.push_back(id);
+        Some((entry, true))
     }
 
     /// Whether an execution with this id exists.
@@ -365,22 +360,21 @@ impl Registry {
 
     /// The execution with this id.
     pub(crate) fn get(&self, id: ExecutionId) -> Option<Arc<ExecutionHandle>> {
-        self.load_full(&mut self.inner.lock(), id)
+        self.look_up(|_| Some(id))
     }
 
     /// The execution with this id or short id, if the caller may see it; unknown and foreign ids
     /// give the same error. One that the caller only sees is told apart.
     pub(crate) fn find(&self, caller: &Caller, id: &str) -> Result<Arc<ExecutionHandle>, Error> {
-        let entry = {
-            let mut inner = self.inner.lock();
-            let id = match id.parse::<IdRef>() {
-                Ok(IdRef::Full(id)) => Some(id),
-                Ok(IdRef::Short(bits)) => inner.by_short_id.get(&bits).copied(),
-                Err(IdError::Empty) => return Err(ArgumentError::EmptyId.into()),
-                Err(IdError::Malformed(_)) => None,
-            };
-            id.and_then(|id| self.load_full(&mut inner, id))
+        let id = match id.parse::<IdRef>() {
+            Ok(id) => id,
+            Err(IdError::Empty) => return Err(ArgumentError::EmptyId.into()),
+            Err(IdError::Malformed(_)) => return Err(Error::NotFound),
         };
+        let entry = self.look_up(|inner| match id {
+            IdRef::Full(id) => Some(id),
+            IdRef::Short(bits) => inner.by_short_id.get(&bits).copied(),
+        });
         let entry = entry.ok_or(Error::NotFound)?;
         let owner = entry.owner();
         if caller.can_access(&owner) {
@@ -415,40 +409,6 @@ impl Registry {
     pub(crate) fn running(&self) -> impl Iterator<Item = Arc<ExecutionHandle>> + use<> {
         self.all_with(|_| false)
             .filter(|entry| !entry.is_finished())
-    }
-}
-
-impl RegistryInner {
-    /// Keeps an ended execution in full for a while, and considers older ones for summarizing.
-    fn on_ended(&mut self, id: ExecutionId) {
-        self.ended.push_back(id);
-        if self.is_loaded {
-            self.summarize_oldest(SUMMARIZE_BATCH);
-        }
-    }
-
-    /// Considers up to `limit` of the ended executions that were kept in full longest.
-    fn summarize_oldest(&mut self, limit: usize) {
-        for _ in 0..limit.min(self.ended.len().saturating_sub(ENDED_FULL_MAX)) {
-            if let Some(id) = self.ended.pop_front() {
-                self.summarize(id);
-            }
-        }
-    }
-
-    /// Summarizes an execution; where a handle is still held, it is considered again later.
-    fn summarize(&mut self, id: ExecutionId) {
-        let Some(StoredEntry::Full(entry)) = self.entries.get(&id) else {
-            return;
-        };
-        if Arc::strong_count(entry) > 1 || Arc::weak_count(entry) > 0 {
-            self.ended.push_back(id);
-            return;
-        }
-        if let Some(summary) = ExecutionSummary::from_execution(entry, &mut self.shared) {
-            self.entries
-                .insert(id, StoredEntry::Summary(Arc::new(summary)));
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use ostler_model::event::TrimReason;
 use ostler_model::{Event, ExecutionId, Timestamp};
 use tokio::time::Instant;
 
-use crate::engine_inner::EngineInner;
+use crate::engine_inner::{EngineInner, run_blocking};
 use crate::execution::ExecutionHandle;
 use crate::hooks::CheckpointEffort;
 use crate::info::{CleanOutcome, ExecutionInfo};
@@ -56,7 +56,8 @@ fn disk_usage(core: &EngineInner, entry: &ExecutionHandle, info: &ExecutionInfo)
 }
 
 fn measured(entry: &ExecutionHandle) -> Option<DirectoryUsage> {
-    match measure(&entry.dir) {
+    // The work files of an overlay may be many.
+    match run_blocking(|| measure(&entry.dir)) {
         Ok((bytes, inodes)) => Some(DirectoryUsage { bytes, inodes }),
         Err(error) => {
             tracing::debug!(id = %entry.id, %error, "cannot be measured");

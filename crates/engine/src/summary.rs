@@ -10,6 +10,7 @@ use ostler_model::{ExecutionId, Lifetime, Owner, Spec, State};
 use serde::de::DeserializeOwned;
 
 use crate::execution::{EndedFields, ExecutionHandle, ExecutionIdentity};
+use crate::info::ExecutionInfo;
 
 mod template;
 mod values;
@@ -72,9 +73,10 @@ pub(crate) struct ExecutionSummary {
 }
 
 impl ExecutionSummary {
-    /// Summarizes a handle without other references; none where it must stay complete.
+    /// Summarizes a handle with this `info`; none where it must stay complete.
     pub(crate) fn from_execution(
         entry: &ExecutionHandle,
+        info: &ExecutionInfo,
         shared: &mut SummaryInterner,
     ) -> Option<Self> {
         let is_command = matches!(entry.spec.lifetime, Lifetime::Finite { .. })
@@ -83,7 +85,6 @@ impl ExecutionSummary {
             return None;
         }
         let ended_fields = entry.ended_fields()?;
-        let info = entry.info();
         let mut values = ScalarList::default();
         let spec = template::split(&*entry.spec, is_own_field, &mut values)?;
         let state = template::split(&info.state, |_| true, &mut values)?;
@@ -100,6 +101,14 @@ impl ExecutionSummary {
         let is_same = summary.spec().is_some_and(|it| it == *entry.spec)
             && summary.state().is_some_and(|it| it == info.state);
         is_same.then_some(summary)
+    }
+
+    /// Whether nothing has changed in the handle since it was summarized with this `info`.
+    pub(crate) fn is_current(&self, entry: &ExecutionHandle, info: &ExecutionInfo) -> bool {
+        let now = entry.info();
+        entry.ended_fields() == Some(self.ended_fields)
+            && now.owner == info.owner
+            && now.state == info.state
     }
 
     /// Restores the handle; `executions` is the directory of all executions.
@@ -236,11 +245,32 @@ mod tests {
         ExecutionHandle::new_ended(identity, State::fold(&records), 12)
     }
 
+    fn summarize(
+        entry: &ExecutionHandle,
+        shared: &mut SummaryInterner,
+    ) -> Option<ExecutionSummary> {
+        ExecutionSummary::from_execution(entry, &entry.info(), shared)
+    }
+
+    #[test]
+    fn a_summary_is_out_of_date_once_its_execution_has_changed() {
+        let entry = ended(1);
+        let info = entry.info();
+        let summary =
+            ExecutionSummary::from_execution(&entry, &info, &mut SummaryInterner::default());
+        let summary = summary.expect("it has ended");
+        assert!(summary.is_current(&entry, &info));
+        entry.set_owner(Owner {
+            project: None,
+            ..owner()
+        });
+        assert!(!summary.is_current(&entry, &info));
+    }
+
     #[test]
     fn an_entry_is_made_again_as_it_was() {
         let entry = ended(1);
-        let summary = ExecutionSummary::from_execution(&entry, &mut SummaryInterner::default())
-            .expect("it has ended");
+        let summary = summarize(&entry, &mut SummaryInterner::default()).expect("it has ended");
         let again = summary
             .restore(Path::new(""))
             .expect("it can be made again");
@@ -254,21 +284,15 @@ mod tests {
     fn watched_executions_are_not_summarized() {
         let entry = ended(1);
         let received = entry.live.subscribe();
-        assert!(
-            ExecutionSummary::from_execution(&entry, &mut SummaryInterner::default()).is_none()
-        );
+        assert!(summarize(&entry, &mut SummaryInterner::default()).is_none());
         drop(received);
-        assert!(
-            ExecutionSummary::from_execution(&entry, &mut SummaryInterner::default()).is_some()
-        );
+        assert!(summarize(&entry, &mut SummaryInterner::default()).is_some());
     }
 
     #[test]
     fn a_summary_takes_less_than_300_bytes() {
         let mut shared = SummaryInterner::default();
-        let summary = |number| {
-            ExecutionSummary::from_execution(&ended(number), &mut shared).expect("it has ended")
-        };
+        let summary = |number| summarize(&ended(number), &mut shared).expect("it has ended");
         let all: Vec<ExecutionSummary> = (0..100).map(summary).collect();
         let own = all.iter().map(|it| it.values.len()).max().expect("some");
         let total = own + size_of::<ExecutionSummary>();
