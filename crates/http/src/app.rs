@@ -137,6 +137,7 @@ async fn authenticate(
     };
     let connection = parts.extensions.remove::<RequestToken>();
     let connection = connection.map(|connection| connection.begin(validity.clone()));
+    parts.extensions.insert(validity.access_end());
     parts.extensions.insert(validity.clone());
     let answer = next.run(Request::from_parts(parts, body));
     let response = while_valid(answer, validity).await;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ostler_interface::http::AccessEnd;
 use ostler_model::{Timestamp, duration};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -45,6 +46,17 @@ impl TokenValidity {
     /// The token.
     pub(crate) const fn token(&self) -> &AccessToken {
         &self.token
+    }
+
+    /// The end of its validity, for other crates.
+    pub(crate) fn access_end(&self) -> AccessEnd {
+        let validity = self.clone();
+        AccessEnd::new(move || {
+            let ended = validity.clone().ended();
+            async move {
+                ended.await;
+            }
+        })
     }
 
     /// Waits until the token is not valid any more.

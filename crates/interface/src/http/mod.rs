@@ -1,5 +1,6 @@
 //! What REST and MCP over HTTP share: identities, problem documents, limits.
 
+mod access_end;
 mod body_limit;
 mod guarded_body;
 mod identity;
@@ -7,6 +8,7 @@ mod problem;
 mod project_name;
 mod session_name;
 
+pub use access_end::AccessEnd;
 pub use body_limit::{BODY_BYTES, too_large};
 pub use guarded_body::hold_until_sent;
 pub use identity::{HttpIdentity, identity};

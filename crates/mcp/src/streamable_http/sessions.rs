@@ -29,8 +29,8 @@ use super::batch::BatchExtension;
 use super::config::StreamableConfig;
 use super::event_ids::{EventIds, LastEvent, StreamRequest};
 use super::streams::{
-    ResponseStream, Resumption, StreamCalls, StreamEventIds, StreamKey, StreamWatch, error_message,
-    event_position,
+    ResponseStream, Resumption, StreamCall, StreamCalls, StreamEventIds, StreamKey, StreamWatch,
+    error_message, event_position,
 };
 use crate::client::ConnectedClient;
 use crate::interrupted::{CallEffect, InterruptCause, InterruptedCall};
@@ -105,14 +105,14 @@ impl HookedSessionManager {
         &self,
         handle: &LocalSessionHandle,
         request: &StreamRequest,
-        start: Option<PlannedStart>,
+        call: StreamCall,
     ) -> Result<Result<(u64, ResponseStream), ServerSseMessage>, LocalSessionManagerError> {
         let channel = handle.establish_request_wise_channel().await?;
         let id = handle.id();
         let gone = || LocalSessionManagerError::SessionNotFound(id.clone());
         let stream = channel.http_request_id.ok_or_else(gone)?;
         let key = (id.clone(), stream);
-        let Some(turn) = self.calls.begin(key.clone(), request.id.clone(), start) else {
+        let Some(turn) = self.calls.begin(key.clone(), call) else {
             handle.close_request_wise_channel(stream).await?;
             let error = ErrorData::invalid_request(IN_FLIGHT, None);
             return Ok(Err(error_message(request.id.clone(), error)));
@@ -134,7 +134,8 @@ impl HookedSessionManager {
         if let JsonRpcMessage::Request(request) = &mut message {
             let start = plan_start(request);
             let stream_request = StreamRequest::of(request, start.as_ref());
-            match self.open_stream(handle, &stream_request, start).await? {
+            let call = StreamCall::of(request, start);
+            match self.open_stream(handle, &stream_request, call).await? {
                 Ok((stream, answering)) => {
                     joined.streams.push(answering);
                     handle.push_message(message, Some(stream)).await?;
@@ -160,7 +161,8 @@ impl HookedSessionManager {
             };
             // Its stream is part of another and cannot be resumed.
             let stream_request = StreamRequest::of(request, None);
-            match self.open_stream(&handle, &stream_request, None).await? {
+            let call = StreamCall::of(request, None);
+            match self.open_stream(&handle, &stream_request, call).await? {
                 Ok((stream, answering)) => {
                     joined.streams.push(answering.in_batch());
                     forwarded.push((message, Some(stream)));
@@ -255,6 +257,17 @@ fn plan_start(request: &mut JsonRpcRequest<ClientRequest>) -> Option<PlannedStar
     Some(start)
 }
 
+impl StreamCall {
+    fn of(request: &JsonRpcRequest<ClientRequest>, start: Option<PlannedStart>) -> Self {
+        let parts = request.request.extensions().get::<Parts>();
+        Self {
+            request: request.id.clone(),
+            start,
+            access_end: parts.and_then(|parts| parts.extensions.get().cloned()),
+        }
+    }
+}
+
 impl StreamRequest {
     fn of(request: &JsonRpcRequest<ClientRequest>, start: Option<&PlannedStart>) -> Self {
         let call = start.and_then(|start| interrupted_call(request, start));
@@ -336,6 +349,7 @@ impl SessionManager for HookedSessionManager {
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
         self.restoring.lock().remove(id);
         let closed = self.sessions.close_session(id).await;
+        self.calls.forget(id);
         self.streaming.hooks.on_session_ended(id).await;
         closed
     }

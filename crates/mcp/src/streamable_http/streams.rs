@@ -4,8 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_util::Stream;
+use ostler_interface::http::AccessEnd;
 use parking_lot::Mutex;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
@@ -22,6 +24,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::config::StreamableConfig;
+use super::delivered::DeliveredAnswers;
 use super::event_ids::EventIds;
 use crate::planned_start::PlannedStart;
 
@@ -33,16 +36,27 @@ const MISSED_MAX: usize = 64;
 
 /// Calls whose response streams are open or may be resumed.
 #[derive(Debug, Default)]
-pub(super) struct StreamCalls(Mutex<HashMap<StreamKey, LiveCall>>);
+pub(super) struct StreamCalls {
+    live: Mutex<HashMap<StreamKey, LiveCall>>,
+    delivered: Mutex<DeliveredAnswers>,
+}
 
 /// A session and the number of a response stream in it.
 pub(super) type StreamKey = (SessionId, u64);
 
+/// A call as its stream begins.
+#[derive(Debug)]
+pub(super) struct StreamCall {
+    pub(super) request: RequestId,
+    /// What it starts, where it is a tool call.
+    pub(super) start: Option<PlannedStart>,
+    /// The end of the access with which it was made.
+    pub(super) access_end: Option<AccessEnd>,
+}
+
 #[derive(Debug)]
 struct LiveCall {
-    request: RequestId,
-    /// What it starts, where it is a tool call.
-    start: Option<PlannedStart>,
+    call: StreamCall,
     /// How often the stream was resumed: only the loss of the latest one counts.
     epoch: u64,
     /// What came while no client read the stream.
@@ -63,15 +77,10 @@ pub(super) enum Resumption {
 impl StreamCalls {
     /// Registers a call and returns the epoch of its stream; none where one with its id is under
     /// way in the session.
-    pub(super) fn begin(
-        &self,
-        key: StreamKey,
-        request: RequestId,
-        start: Option<PlannedStart>,
-    ) -> Option<u64> {
-        let mut calls = self.0.lock();
+    pub(super) fn begin(&self, key: StreamKey, call: StreamCall) -> Option<u64> {
+        let mut calls = self.live.lock();
         let is_same = |((session, _), live): (&StreamKey, &LiveCall)| {
-            *session == key.0 && live.request == request
+            *session == key.0 && live.call.request == call.request
         };
         if calls.iter().any(is_same) {
             return None;
@@ -80,8 +89,7 @@ impl StreamCalls {
         calls.insert(
             key,
             LiveCall {
-                request,
-                start,
+                call,
                 epoch: turn,
                 missed: VecDeque::new(),
                 is_answered: false,
@@ -93,16 +101,14 @@ impl StreamCalls {
     /// The stream is resumed after the event of this index; ends of earlier ones are ignored from
     /// now on.
     pub(super) fn resume(&self, key: &StreamKey, last: u64) -> Option<Resumption> {
-        let mut calls = self.0.lock();
-        let live = calls.get_mut(key)?;
+        let mut calls = self.live.lock();
+        let Some(live) = calls.get_mut(key) else {
+            let answer = self.delivered.lock().get(key, Instant::now())?;
+            return Some(Resumption::Answered(new_events([&answer], last)));
+        };
         if live.is_answered {
             live.deliver();
-            let position = |event: &ServerSseMessage| event_position(event.event_id.as_deref()?);
-            let is_new =
-                |event: &&ServerSseMessage| position(event).is_none_or(|(at, _)| at > last);
-            return Some(Resumption::Answered(
-                live.missed.iter().filter(is_new).cloned().collect(),
-            ));
+            return Some(Resumption::Answered(new_events(&live.missed, last)));
         }
         live.epoch += 1;
         live.missed.clear();
@@ -111,7 +117,7 @@ impl StreamCalls {
 
     /// Keeps an event that no client read, for the holder of the stream of this epoch.
     fn keep(&self, key: &StreamKey, turn: u64, event: ServerSseMessage) {
-        let mut calls = self.0.lock();
+        let mut calls = self.live.lock();
         let Some(live) = calls.get_mut(key).filter(|live| live.epoch == turn) else {
             return;
         };
@@ -134,23 +140,50 @@ impl StreamCalls {
         let Some(id) = &cancelled.params.request_id else {
             return;
         };
-        self.0
+        self.live
             .lock()
-            .retain(|(key_session, _), live| key_session != session || live.request != *id);
+            .retain(|(key_session, _), live| key_session != session || live.call.request != *id);
     }
 
     /// Ends the call, for the holder of the stream of this epoch. What its answer names, and no client
     /// has read, ends with the returned value.
     fn finish(&self, key: &StreamKey, turn: u64) -> Option<LiveCall> {
-        let mut calls = self.0.lock();
+        let mut calls = self.live.lock();
         calls.get(key).filter(|live| live.epoch == turn)?;
         calls.remove(key)
     }
 
+    /// Ends a call whose answer is given to the connection of the stream of this epoch. The client may
+    /// ask for it again for this long.
+    fn answer(&self, key: &StreamKey, turn: u64, event: &ServerSseMessage, window: Duration) {
+        if let Some(live) = self.finish(key, turn) {
+            live.deliver();
+            let mut delivered = self.delivered.lock();
+            delivered.keep(key.clone(), event.clone(), Instant::now(), window);
+        }
+    }
+
+    /// Drops what is kept for a session that has ended.
+    pub(super) fn forget(&self, session: &SessionId) {
+        self.delivered.lock().forget(session);
+    }
+
+    /// The end of the access with which the call of a stream was made.
+    async fn access_end(&self, key: &StreamKey) {
+        let access_end = {
+            let calls = self.live.lock();
+            calls.get(key).and_then(|live| live.call.access_end.clone())
+        };
+        match access_end {
+            Some(end) => end.wait().await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// The daemon shuts down: what was started goes on, and the next daemon tells the client.
     fn detach_all(&self) {
-        for live in self.0.lock().values() {
-            live.start.iter().for_each(PlannedStart::detach);
+        for live in self.live.lock().values() {
+            live.call.start.iter().for_each(PlannedStart::detach);
         }
     }
 }
@@ -158,7 +191,7 @@ impl StreamCalls {
 impl LiveCall {
     /// A client gets the answer.
     fn deliver(&self) {
-        if let Some(start) = &self.start {
+        if let Some(start) = &self.call.start {
             start.deliver();
         }
     }
@@ -252,8 +285,8 @@ impl ResponseStream {
         if is_response(&event)
             && let Some(watch) = self.watch.take()
         {
-            let live = watch.calls.finish(&watch.key, watch.turn);
-            live.iter().for_each(LiveCall::deliver);
+            let window = watch.streaming.resume_window;
+            watch.calls.answer(&watch.key, watch.turn, &event, window);
         }
         if self.is_member {
             event.message.as_ref()?;
@@ -273,7 +306,7 @@ impl ResponseStream {
         }
         let live = watch.calls.finish(&watch.key, watch.turn)?;
         let error = ErrorData::new(SESSION_ENDED, "cancelled: the session ended", None);
-        Some(error_message(live.request, error))
+        Some(error_message(live.call.request, error))
     }
 }
 
@@ -299,6 +332,16 @@ impl Stream for ResponseStream {
             }
         }
     }
+}
+
+/// The events after the one of this index.
+fn new_events<'e>(
+    events: impl IntoIterator<Item = &'e ServerSseMessage>,
+    last: u64,
+) -> VecDeque<ServerSseMessage> {
+    let position = |event: &ServerSseMessage| event_position(event.event_id.as_deref()?);
+    let is_new = |event: &&ServerSseMessage| position(event).is_none_or(|(at, _)| at > last);
+    events.into_iter().filter(is_new).cloned().collect()
 }
 
 fn is_response(event: &ServerSseMessage) -> bool {
@@ -328,10 +371,17 @@ impl Drop for ResponseStream {
 
 impl StreamWatch {
     /// The client lost the stream: what comes meanwhile is kept; unless the client resumes in time,
-    /// its call is cancelled, and an answer dropped.
+    /// its call is cancelled, and an answer dropped. At the end of its access that is so at once.
     async fn keep_until_resumed(self, mut receiver: Receiver<ServerSseMessage>) {
         let shutdown = self.streaming.shutdown.clone();
-        let waiting = shutdown.run_until_cancelled(self.keep_events(&mut receiver));
+        let kept = async {
+            tokio::select! {
+                biased;
+                () = self.calls.access_end(&self.key) => false,
+                is_answered = self.keep_events(&mut receiver) => is_answered,
+            }
+        };
+        let waiting = shutdown.run_until_cancelled(kept);
         let Some(is_answered) = waiting.await else {
             self.calls.detach_all();
             return;
@@ -343,7 +393,7 @@ impl StreamWatch {
             // Dropped with `live`: what the answer names, which nobody has read, ends.
             return;
         }
-        if let Err(error) = self.cancel(live.request).await {
+        if let Err(error) = self.cancel(live.call.request).await {
             tracing::debug!(%error, "the session of a lost stream is gone");
         }
     }
