@@ -179,7 +179,7 @@ impl WebAccess {
     /// writes one for a code.
     ///
     /// # Errors
-    /// When the secret is not valid, or too many of this address were not.
+    /// When the secret is not valid; [`SignInError::TooMany`] where too many of this address were not.
     pub(crate) fn sign_in(
         &self,
         secret: &SignInSecret,
@@ -189,9 +189,6 @@ impl WebAccess {
             HttpAccess::Open(principal) => return Ok(SignInOutcome::NotNeeded(principal.clone())),
             HttpAccess::Tokens(tokens) => tokens,
         };
-        let begin = |address| self.0.failures.lock().begin(address, Instant::now());
-        let attempt = address.map(begin).transpose();
-        let attempt = attempt.map_err(|wait| TooManyFailures { wait })?;
         let result = match secret {
             SignInSecret::Token(secret) => by_token(tokens, secret),
             SignInSecret::Code(code) => self.by_code(tokens, code),
@@ -200,8 +197,11 @@ impl WebAccess {
             &result,
             Err(SignInError::UnknownToken | SignInError::ExpiredToken | SignInError::UnknownCode)
         );
-        if let Some(attempt) = attempt.filter(|_| !is_wrong) {
-            self.0.failures.lock().forgive(attempt);
+        // A valid secret passes however many failed before: others at the address would keep people out
+        // otherwise, and secrets of 128 bits and more cannot be guessed.
+        if let Some(address) = address.filter(|_| is_wrong) {
+            let counted = self.0.failures.lock().count(address, Instant::now());
+            counted.map_err(|wait| TooManyFailures { wait })?;
         }
         result.map(|session| SignInOutcome::Page(Box::new(session)))
     }

@@ -15,24 +15,12 @@ const ADDRESSES: usize = 4_096;
 #[derive(Debug, Default)]
 pub(crate) struct FailureTable(HashMap<IpAddr, VecDeque<Instant>>);
 
-/// A sign-in under way. It counts as a failure until it is known to be none, so that many at once
-/// are limited, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SignInAttempt {
-    address: IpAddr,
-    at: Instant,
-}
-
 impl FailureTable {
-    /// Begins a sign-in.
+    /// Counts a sign-in that has failed.
     ///
     /// # Errors
     /// How long to wait for the next one, when too many failed.
-    pub(crate) fn begin(
-        &mut self,
-        address: IpAddr,
-        now: Instant,
-    ) -> Result<SignInAttempt, Duration> {
+    pub(crate) fn count(&mut self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         if self.0.len() >= ADDRESSES && !self.0.contains_key(&address) {
             self.0.retain(|_, failures| {
                 drop_old(failures, now);
@@ -50,20 +38,7 @@ impl FailureTable {
             return Err(WINDOW.saturating_sub(now.saturating_duration_since(*first)));
         }
         failures.push_back(now);
-        Ok(SignInAttempt { address, at: now })
-    }
-
-    /// The sign-in did not fail.
-    pub(crate) fn forgive(&mut self, attempt: SignInAttempt) {
-        let Some(failures) = self.0.get_mut(&attempt.address) else {
-            return;
-        };
-        if let Some(index) = failures.iter().position(|at| *at == attempt.at) {
-            failures.remove(index);
-        }
-        if failures.is_empty() {
-            self.0.remove(&attempt.address);
-        }
+        Ok(())
     }
 }
 
@@ -90,25 +65,14 @@ mod tests {
         let start = Instant::now();
         let second = Duration::from_secs(1);
         for number in 0..10 {
-            assert!(table.begin(ADDRESS, start + second * number).is_ok());
+            assert!(table.count(ADDRESS, start + second * number).is_ok());
         }
         let now = start + second * 20;
-        assert_eq!(table.begin(ADDRESS, now), Err(second * 40));
+        assert_eq!(table.count(ADDRESS, now), Err(second * 40));
         let other = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-        assert!(table.begin(other, now).is_ok(), "another address");
-        assert!(table.begin(ADDRESS, start + second * 60).is_ok());
-        assert!(table.begin(ADDRESS, start + second * 60).is_err());
-    }
-
-    #[test]
-    fn sign_ins_that_succeed_do_not_count() {
-        let mut table = FailureTable::default();
-        let now = Instant::now();
-        for _ in 0..100 {
-            let attempt = table.begin(ADDRESS, now).expect("none failed");
-            table.forgive(attempt);
-        }
-        assert!(table.0.is_empty());
+        assert!(table.count(other, now).is_ok(), "another address");
+        assert!(table.count(ADDRESS, start + second * 60).is_ok());
+        assert!(table.count(ADDRESS, start + second * 60).is_err());
     }
 
     #[test]
@@ -117,11 +81,11 @@ mod tests {
         let start = Instant::now();
         for number in 0..u32::try_from(ADDRESSES).unwrap() {
             let address = IpAddr::V4(Ipv4Addr::from_bits(number));
-            assert!(table.begin(address, start).is_ok());
+            assert!(table.count(address, start).is_ok());
         }
         let new = IpAddr::V4(Ipv4Addr::BROADCAST);
-        assert_eq!(table.begin(new, start), Err(WINDOW));
-        assert!(table.begin(new, start + WINDOW).is_ok());
+        assert_eq!(table.count(new, start), Err(WINDOW));
+        assert!(table.count(new, start + WINDOW).is_ok());
         assert_eq!(table.0.len(), 1);
     }
 }
