@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from harness import TerminalUser, WsRecorder, until
+from harness import TerminalUser, WsRecorder, procs, until
+from harness.installation import ProblemError
 
 ENV = [["PATH", "/usr/bin:/bin"], ["TERM", "xterm-256color"]]
 #: What prints a question and reads a line: of a pipe, or of a terminal.
@@ -208,3 +209,72 @@ def test_a_prompt_is_found_again_by_the_next_daemon(host):
     assert after["id"] != before["id"] and ends_of(host, before["id"])[-1]["reason"] == {"kind": "engine_killed"}
     answer(host, after, "y")
     assert "got <y>" in ended(host, execution)
+
+
+def bash(host, script, **fields):
+    """As `started`, by a shell that gives up reading after a time."""
+    return started(host, "", command={"shell": {"shell": "bash", "script": script}}, **fields)
+
+
+def went_on(host, execution):
+    """Waits until the shell has become the program that it executes next."""
+    pid = host.rest("GET", f"/api/v1/executions/{execution}")["os_pid"]
+    until(lambda: procs.comm(pid) == "sleep", 15, "the end of the read")
+
+
+def refused_as_gone(host, question, value):
+    with pytest.raises(ProblemError) as error:
+        answer(host, question, value)
+    assert error.value.status == 409, error.value.problem
+    assert host.rest("GET", f"/api/v1/interactions/{question['id']}")["status"] == "cancelled"
+    assert ends_of(host, question["id"])[-1] == {"status": "cancelled", "reason": {"kind": "prompt_gone"}}
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_an_answer_after_the_command_gave_up_is_not_typed(host, terminal):
+    """It would answer whatever the command asks next."""
+    script = 'printf "Keep the old file? [y/N] "; read -r -t 3 answer; exec sleep 300'
+    execution = bash(host, script, terminal=terminal)
+    question = asked(host, execution)
+    went_on(host, execution)
+    refused_as_gone(host, question, "y")
+    stop(host, execution)
+
+
+def test_a_question_ends_once_the_command_silently_went_on(host):
+    execution = bash(host, 'printf "Keep the old file? [y/N] "; read -r -t 3 answer; exec sleep 300')
+    question = asked(host, execution)
+    went_on(host, execution)
+    until(lambda: not of(host, execution), 30, "the end of the question")
+    assert ends_of(host, question["id"])[-1] == {"status": "cancelled", "reason": {"kind": "prompt_gone"}}
+    stop(host, execution)
+
+
+def test_a_secret_is_not_typed_at_the_next_prompt(host):
+    script = 'read -r -s -t 3 -p "Password: " p; printf "\\nUser name: "; read -r u; echo "got <$u>"'
+    execution = bash(host, script, terminal=True)
+    question = asked(host, execution)
+    assert question["secret"] is True
+    until(lambda: "User name" in shown_output(host, execution), 15, "the next prompt")
+    refused_as_gone(host, question, "hunter2")
+    following = until(lambda: of(host, execution), 15, "the next question")[0]
+    answer(host, following, "ann")
+    text = ended(host, execution)
+    assert "got <ann>" in text and "hunter2" not in text
+
+
+def shown_output(host, execution):
+    lines = host.rest("GET", f"/api/v1/executions/{execution}/raw", raw=True).splitlines()
+    return "".join(json.loads(line).get("data", "") for line in lines)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_answer_to_a_secret_question_is_not_recorded(host, terminal):
+    script = 'read -r first; read -r second; printf "%s characters\\n" "${#second}"'
+    execution = started(host, script, terminal=terminal, record_input=True)
+    body = {"kind": "input_request", "message": "Name", "execution": execution}
+    answer(host, host.rest("POST", "/api/v1/interactions", body), "visible")
+    answer(host, host.rest("POST", "/api/v1/interactions", body | {"secret": True}), "hunter2")
+    assert "7 characters" in ended(host, execution)
+    recorded = host.cli("logs", "--stream", "stdin", execution).stdout.decode()
+    assert "visible" in recorded and "hunter2" not in recorded, recorded

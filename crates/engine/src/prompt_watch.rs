@@ -60,7 +60,6 @@ struct PromptCheck {
     position: CommandPosition,
     /// When they had last changed.
     changed_at: Instant,
-    has_found: bool,
     /// When to look again although nothing has changed.
     due_at: Instant,
     pause: Duration,
@@ -76,17 +75,16 @@ struct CommandPosition {
 impl PromptCheck {
     /// Whether a command at this position is to be checked.
     fn is_due(&self, now: Instant, position: CommandPosition) -> bool {
-        self.position != position || (!self.has_found && self.due_at <= now)
+        self.position != position || self.due_at <= now
     }
 
     /// What is kept of the check that follows `last`.
-    fn after(last: Option<Self>, now: Instant, position: CommandPosition, has_found: bool) -> Self {
+    fn after(last: Option<Self>, now: Instant, position: CommandPosition) -> Self {
         let unchanged = last.filter(|it| it.position == position);
         let pause = unchanged.map_or(FIRST_PAUSE, |it| (it.pause * 2).min(LONGEST_PAUSE));
         Self {
             position,
             changed_at: unchanged.map_or(now, |it| it.changed_at),
-            has_found,
             due_at: now + pause,
             pause,
         }
@@ -178,10 +176,13 @@ impl PromptWatcher {
             // It went on during the check: the next sample is the next chance.
             return;
         }
-        if found.is_none() && self.interactions.has_open_prompt(entry.id) {
+        if found.is_none()
+            && self.interactions.has_open_prompt(entry.id)
+            && !wait::is_prompt_standing(core, entry, |_| true).await
+        {
             self.interactions.prompt_gone(entry.id);
         }
-        let check = PromptCheck::after(last, Instant::now(), after, found.is_some());
+        let check = PromptCheck::after(last, Instant::now(), after);
         if let Some(watched) = self.watched.lock().get_mut(&entry.id) {
             watched.last = Some(check);
         }
@@ -234,13 +235,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_change_is_checked_ever_more_rarely_and_a_found_prompt_no_more() {
+    fn what_does_not_change_is_checked_ever_more_rarely() {
         let at = |output_end| CommandPosition {
             output_end,
             events: 3,
         };
         let start = Instant::now();
-        let mut last = PromptCheck::after(None, start, at(5), false);
+        let mut last = PromptCheck::after(None, start, at(5));
         let mut gaps = Vec::new();
         let mut now = start;
         for _ in 0..6 {
@@ -249,13 +250,11 @@ mod tests {
             gaps.push((last.due_at - now).as_secs());
             now = last.due_at;
             assert!(last.is_due(now, at(5)));
-            last = PromptCheck::after(Some(last), now, at(5), false);
+            last = PromptCheck::after(Some(last), now, at(5));
             assert_eq!(last.changed_at, start);
         }
         assert_eq!(gaps, [1, 2, 4, 8, 10, 10]);
-        let found = PromptCheck::after(Some(last), now, at(6), true);
-        assert!(!found.is_due(now + LONGEST_PAUSE * 10, at(6)));
-        assert!(found.is_due(now, at(7)));
-        assert_eq!(found.changed_at, now);
+        let changed = PromptCheck::after(Some(last), now, at(6));
+        assert_eq!((changed.changed_at, changed.pause), (now, FIRST_PAUSE));
     }
 }

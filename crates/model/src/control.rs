@@ -45,6 +45,9 @@ pub enum ControlCommand {
         /// At most [`INPUT_CHUNK_BYTES`].
         bytes: Vec<u8>,
     },
+    /// As [`ControlCommand::Input`], for bytes that are recorded nowhere. A shim of an earlier version
+    /// ignores it.
+    SecretInput(Vec<u8>),
 }
 
 /// An input that is applied at most once.

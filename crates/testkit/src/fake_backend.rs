@@ -391,7 +391,7 @@ impl ProcessControl for FakeControl {
                 ControlCommand::Signal(signal) => {
                     self.0.exit(WaitStatus::Signal(signal), None);
                 }
-                ControlCommand::Input(bytes) => {
+                ControlCommand::Input(bytes) | ControlCommand::SecretInput(bytes) => {
                     self.0.state.lock().send_event(ProcessEvent::InputAccepted {
                         len: self.0.input_limit.min(bytes.len() as u64),
                     });

@@ -223,7 +223,9 @@ pub(super) struct AttemptControl {
 impl AttemptControl {
     fn check(&self, command: &ControlCommand) -> Result<(), ControlError> {
         match command {
-            ControlCommand::Input(bytes) | ControlCommand::InputOnce { bytes, .. }
+            ControlCommand::Input(bytes)
+            | ControlCommand::SecretInput(bytes)
+            | ControlCommand::InputOnce { bytes, .. }
                 if bytes.len() > ostler_backend::INPUT_CHUNK_BYTES =>
             {
                 Err(ControlError::Unsupported(
@@ -231,6 +233,7 @@ impl AttemptControl {
                 ))
             }
             ControlCommand::Input(_)
+            | ControlCommand::SecretInput(_)
             | ControlCommand::InputOnce { .. }
             | ControlCommand::CloseInput
                 if !self.has_input =>
@@ -245,6 +248,7 @@ impl AttemptControl {
             ControlCommand::Stop { .. }
             | ControlCommand::Signal(_)
             | ControlCommand::Input(_)
+            | ControlCommand::SecretInput(_)
             | ControlCommand::InputOnce { .. }
             | ControlCommand::CloseInput
             | ControlCommand::Resize(_)
@@ -289,6 +293,7 @@ const fn must_act(command: &ControlCommand) -> bool {
         | ControlCommand::Resize(_) => true,
         // Often sent: a stopped shim is found with the next reading of what its tree uses.
         ControlCommand::Input(_)
+        | ControlCommand::SecretInput(_)
         | ControlCommand::InputOnce { .. }
         | ControlCommand::Watch(_)
         | ControlCommand::Retain(_) => false,

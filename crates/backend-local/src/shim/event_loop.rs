@@ -28,6 +28,7 @@ use rustix::event::PollFlags;
 
 use self::freeze::FreezeState;
 use self::idempotent_inputs::IdempotentInputs;
+use self::input::InputRecording;
 use self::poller::{PollTarget, Poller};
 use super::attempt_tree::AttemptTree;
 use super::canonical_line::CanonicalLine;
@@ -340,7 +341,10 @@ impl<'a> AttemptRunner<'a> {
                 self.track_signal(signal.number());
                 self.tree.signal_group(signal.number());
             }
-            ControlCommand::Input(bytes) => self.handle_input(&bytes),
+            ControlCommand::Input(bytes) => self.handle_input(&bytes, InputRecording::AsRequested),
+            ControlCommand::SecretInput(bytes) => {
+                self.handle_input(&bytes, InputRecording::Omitted)
+            }
             ControlCommand::InputOnce { input, from, bytes } => {
                 self.handle_idempotent_input(input, from, &bytes);
             }

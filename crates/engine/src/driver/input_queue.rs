@@ -130,6 +130,8 @@ impl Driver {
                 .next()
                 .map(<[u8]>::to_vec);
             let kind = write.kind;
+            // A shim of an earlier version knows no other input.
+            let is_omitted = write.is_secret && self.execution.spec.record_input;
             let is_terminal_reply = kind == WriteKind::TerminalReply;
             if let WriteKind::QueryProgress(id) = kind
                 && !self.writes.progress_queried
@@ -155,6 +157,7 @@ impl Driver {
                 self.writes.sent_offset = self.execution.journal_end.borrow().end;
             }
             let command = match kind {
+                _ if is_omitted => ControlCommand::SecretInput(chunk),
                 WriteKind::Idempotent(input) => ControlCommand::InputOnce {
                     input,
                     from,

@@ -93,6 +93,8 @@ pub(crate) struct InputWrite {
     pub(crate) close: bool,
     /// The purpose of the bytes.
     pub(crate) kind: WriteKind,
+    /// Whether they are left out of the record of input.
+    pub(crate) is_secret: bool,
     /// Refused as busy unless exactly this many writes are finished and no other is under way.
     pub(crate) only_after: Option<u64>,
     /// Receives how many were accepted.

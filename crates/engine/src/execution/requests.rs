@@ -61,6 +61,7 @@ async fn send_write(
         bytes,
         close,
         kind,
+        is_secret: false,
         only_after,
         reply,
     };

@@ -35,6 +35,7 @@ pub(super) async fn write_answer(
         bytes,
         close: false,
         kind: WriteKind::PromptReply,
+        is_secret: delivery.is_secret,
         only_after: None,
         reply,
     };

@@ -29,6 +29,8 @@ pub struct AnswerDelivery {
     pub by: Principal,
     /// The line, without its newline.
     pub line: String,
+    /// Whether it is recorded nowhere.
+    pub is_secret: bool,
 }
 
 /// An interaction, and what only the table knows of it.
@@ -103,6 +105,7 @@ impl InteractionRecord {
             execution,
             by,
             line: value,
+            is_secret: self.interaction.question.secret,
         })
     }
 

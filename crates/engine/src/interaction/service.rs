@@ -15,7 +15,7 @@ use super::changes::InteractionChanges;
 use super::delivery::write_answer;
 use super::files::SelectableFiles;
 use super::question::Question;
-use super::state::{CancelReason, Interaction, InteractionOutcome};
+use super::state::{CancelReason, Interaction, InteractionOutcome, InteractionState};
 use super::store::{self, StoredInteractions};
 use super::table::{AnswerDelivery, ClockSnapshot, InteractionTable};
 use super::validate;
@@ -30,6 +30,7 @@ use crate::interaction_id::InteractionId;
 use crate::lease::WriterLeases;
 use crate::ledger_checkpoint::LedgerCheckpoint;
 use crate::project;
+use crate::wait;
 
 /// The interactions of one engine.
 #[derive(Debug)]
@@ -468,14 +469,52 @@ impl InteractionService {
     /// Returns the first delivery's result; that of the default that may follow it is dropped.
     async fn deliver_all(&self, core: &EngineInner, first: AnswerDelivery) -> Result<(), Error> {
         let id = first.id;
-        let result = write_answer(core, &self.leases, first).await;
+        let result = self.deliver(core, first).await;
         let is_delivered = result.is_ok();
         let mut next = self.update(|book| book.finish_delivery(now(), id, is_delivered));
         while let Some(delivery) = next {
-            let is_delivered = write_answer(core, &self.leases, delivery).await.is_ok();
+            let is_delivered = self.deliver(core, delivery).await.is_ok();
             next = self.update(|book| book.finish_delivery(now(), id, is_delivered));
         }
         Ok(result?)
+    }
+
+    /// Types an answer, unless the command has gone on from its prompt: what is typed then would answer
+    /// whatever it asks next.
+    async fn deliver(
+        &self,
+        core: &EngineInner,
+        delivery: AnswerDelivery,
+    ) -> Result<(), InteractionError> {
+        let id = delivery.id;
+        if self.is_outdated(core, &delivery).await {
+            let reason = CancelReason::PromptGone;
+            self.cancel_where(|it| it.id == id, &reason);
+            let state = InteractionState::Cancelled { reason };
+            return Err(InteractionError::Closed { id, state });
+        }
+        write_answer(core, &self.leases, delivery).await
+    }
+
+    /// Whether an answer is for a prompt that a command does not wait at any more.
+    async fn is_outdated(&self, core: &EngineInner, delivery: &AnswerDelivery) -> bool {
+        let execution = delivery.execution;
+        let question = {
+            let table = self.table.lock();
+            table.get(delivery.id).map(|it| it.question.clone())
+        };
+        let Some(question) = question.filter(|it| it.is_prompt_of(execution)) else {
+            return false;
+        };
+        let Some(entry) = core.registry.get(execution) else {
+            return false;
+        };
+        if entry.is_finished() {
+            return false;
+        }
+        let is_same =
+            |prompt: &Prompt| Question::from_prompt(prompt, execution).is_same_prompt(&question);
+        !wait::is_prompt_standing(core, &entry, is_same).await
     }
 }
 

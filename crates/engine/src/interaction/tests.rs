@@ -61,6 +61,7 @@ impl InteractionFixture {
             | ControlCommand::Resize(_)
             | ControlCommand::Watch(_)
             | ControlCommand::Retain(_)
+            | ControlCommand::SecretInput(_)
             | ControlCommand::InputOnce { .. }
             | ControlCommand::Freeze(_) => None,
         });

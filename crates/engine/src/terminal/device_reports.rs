@@ -47,6 +47,7 @@ pub(crate) async fn send_report(
         bytes,
         close: false,
         kind: WriteKind::TerminalReply,
+        is_secret: false,
         only_after: None,
         reply,
     };

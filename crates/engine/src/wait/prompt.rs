@@ -130,6 +130,34 @@ pub(crate) async fn find_quiet_prompt(
     Ok(found)
 }
 
+/// Whether a command still waits at a prompt that was found before. Where it does not, it is looked at a
+/// second time: a program that polls its input may have been between two polls.
+pub(crate) async fn is_prompt_standing(
+    core: &EngineInner,
+    entry: &Arc<ExecutionHandle>,
+    is_same: impl Fn(&Prompt) -> bool,
+) -> bool {
+    let found = async || {
+        let retention = ScreenRetention::KeepWithinLimit;
+        detect_where(core, entry, retention, |_| true).await
+    };
+    // A command that is paused reads nothing, and goes on where it was.
+    if entry.live.borrow().state.paused {
+        return true;
+    }
+    match found().await {
+        // What cannot be read now is no sign that it has gone on.
+        Err(_) => true,
+        Ok(Some(prompt)) => is_same(&prompt),
+        Ok(None) => {
+            tokio::time::sleep(Duration::from_millis(PROMPT_QUIET_MS)).await;
+            found()
+                .await
+                .is_ok_and(|prompt| prompt.is_some_and(|it| is_same(&it)))
+        }
+    }
+}
+
 /// Records a prompt in the events, and tells those who ask people.
 async fn record(core: &EngineInner, entry: &Arc<ExecutionHandle>, found: &Prompt, end: u64) {
     let prompt = PromptRecord {

@@ -12,10 +12,19 @@ use super::AttemptRunner;
 /// Ctrl-D, where a terminal names no other character for the end of its input.
 const END_OF_TRANSMISSION: u8 = 4;
 
+/// Whether an input is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InputRecording {
+    /// Where the start requested that.
+    AsRequested,
+    /// It is a secret.
+    Omitted,
+}
+
 impl AttemptRunner<'_> {
     /// Writes what the command accepts now, and reports how much that was.
-    pub(super) fn handle_input(&mut self, bytes: &[u8]) {
-        let accepted = self.write_stdin(bytes);
+    pub(super) fn handle_input(&mut self, bytes: &[u8], recording: InputRecording) {
+        let accepted = self.write_stdin(bytes, recording);
         self.send_input_accepted(accepted);
     }
 
@@ -39,7 +48,7 @@ impl AttemptRunner<'_> {
         else {
             return self.send_input_accepted(0);
         };
-        let accepted = self.write_stdin(&bytes[skip..]);
+        let accepted = self.write_stdin(&bytes[skip..], InputRecording::AsRequested);
         self.idempotent_inputs
             .record_accepted(input.id, accepted as u64);
         self.send_input_accepted(skip + accepted);
@@ -50,18 +59,18 @@ impl AttemptRunner<'_> {
         self.daemon.send(&ProcessEvent::InputAccepted { len }, None);
     }
 
-    fn write_stdin(&mut self, bytes: &[u8]) -> usize {
+    fn write_stdin(&mut self, bytes: &[u8], recording: InputRecording) -> usize {
         if let Some(end) = self.notifier.on_input(self.sink.end(), Instant::now()) {
             self.daemon.send(&ProcessEvent::Output { end }, None);
         }
         if self.streams.terminal().is_some() {
-            self.write_terminal(bytes)
+            self.write_terminal(bytes, recording)
         } else {
-            self.write_pipe(bytes)
+            self.write_pipe(bytes, recording)
         }
     }
 
-    fn write_pipe(&mut self, bytes: &[u8]) -> usize {
+    fn write_pipe(&mut self, bytes: &[u8], recording: InputRecording) -> usize {
         let Some(input) = &self.input else {
             return 0;
         };
@@ -69,16 +78,16 @@ impl AttemptRunner<'_> {
         if outcome.is_err() {
             self.input = None;
         }
-        self.record_input(&bytes[..accepted]);
+        self.record_input(&bytes[..accepted], recording);
         accepted
     }
 
     /// Writes to the terminal, a line that is longer than the kernel's buffer in parts. A terminal that
     /// no process has open accepts nothing, and may be opened again.
-    fn write_terminal(&mut self, bytes: &[u8]) -> usize {
+    fn write_terminal(&mut self, bytes: &[u8], recording: InputRecording) -> usize {
         let mut accepted = 0;
         while accepted < bytes.len() {
-            let (len, is_full) = self.write_line_part(&bytes[accepted..]);
+            let (len, is_full) = self.write_line_part(&bytes[accepted..], recording);
             accepted += len;
             if is_full {
                 break;
@@ -89,7 +98,7 @@ impl AttemptRunner<'_> {
 
     /// Writes what fits into the unfinished line, and submits that where more follows; returns how
     /// many bytes were accepted, and whether the terminal accepts no more now.
-    fn write_line_part(&mut self, bytes: &[u8]) -> (usize, bool) {
+    fn write_line_part(&mut self, bytes: &[u8], recording: InputRecording) -> (usize, bool) {
         let Some(terminal) = self.streams.terminal() else {
             return (0, true);
         };
@@ -108,7 +117,7 @@ impl AttemptRunner<'_> {
         let accepted = written.min(part.len);
         // Input that the terminal does not echo is often a password: it is not recorded.
         if modes.local_modes.contains(LocalModes::ECHO) {
-            self.record_input(&bytes[..accepted]);
+            self.record_input(&bytes[..accepted], recording);
         }
         (
             accepted,
@@ -117,8 +126,8 @@ impl AttemptRunner<'_> {
     }
 
     /// Records what was written, where that is requested. Nobody is notified: it is no output.
-    fn record_input(&mut self, written: &[u8]) {
-        if self.streams.records_input() {
+    fn record_input(&mut self, written: &[u8], recording: InputRecording) {
+        if self.streams.records_input() && recording == InputRecording::AsRequested {
             self.streams.record_input(written, &mut self.sink);
             self.send_sink_events();
         }
@@ -137,7 +146,7 @@ impl AttemptRunner<'_> {
             Ok(code) => code,
         };
         let count = 1 + usize::from(self.canonical_line.is_unfinished());
-        self.write_terminal(&[end; 2][..count]);
+        self.write_terminal(&[end; 2][..count], InputRecording::AsRequested);
     }
 }
 
