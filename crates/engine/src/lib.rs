@@ -90,7 +90,7 @@ pub use ostler_lifecycle::{context::ContextState, readiness, supervisor};
 pub use ostler_model::{PortRequest, RetentionRequest, SandboxOptions, StartOptions};
 pub use project::project_of;
 pub use request::{ClientKind, ListFilter, StartRequest, StdinRequest, StopRequest, WaitFor};
-pub use search::SentInput;
+pub use search::{SentInput, plain_text};
 pub use secret_bindings::{SecretBinding, SecretHolder, SecretHolders};
 pub use service::{
     Diagnosis, EnsureResult, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped,

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use ostler_engine::error::OPEN_FILES_HINT;
-use ostler_engine::{Error, is_out_of_fds};
-use ostler_journal::{PatternError, ReadError, WriteError};
+use ostler_engine::{Error, is_out_of_fds, plain_text};
+use ostler_journal::{Pattern, PatternError, ReadError, WriteError};
 use ostler_model::ErrorCode;
 use ostler_render::TimeError;
 use serde_json::{Map, Value, json};
@@ -159,6 +159,15 @@ pub fn object(value: Value) -> Map<String, Value> {
     } else {
         Map::new()
     }
+}
+
+/// The pattern of the parameter `grep`: a line matches as it is and as it reads.
+///
+/// # Errors
+/// When it is invalid.
+pub fn parse_grep(given: &str) -> Result<Pattern, ApiError> {
+    let pattern = Pattern::new(given).map_err(|error| bad_pattern("grep", given, &error))?;
+    Ok(pattern.with_plain_text(plain_text))
 }
 
 /// An invalid pattern, with the parameter that held it.

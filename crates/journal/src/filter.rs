@@ -63,6 +63,19 @@ pub(crate) fn find_matches(
     Ok(found)
 }
 
+/// The line to search for matches, where those are returned and are only in the text as it reads.
+pub(crate) fn plain_content(
+    query: &LineQuery,
+    line: &ScannedLine<'_>,
+    matcher: &BudgetedMatcher,
+) -> Result<Option<Vec<u8>>, SegmentError> {
+    let (GrepMode::Content, Some(pattern)) = (query.grep_mode, &query.grep) else {
+        return Ok(None);
+    };
+    let plain = matcher.plain_text_match(pattern, line.text);
+    plain.map_err(|error| SegmentError::Read(error.into()))
+}
+
 /// The beginning of the `limit` bytes around the first match of a longer line; 0 for one that is not
 /// longer.
 pub(crate) fn start_around_match(
@@ -120,7 +133,9 @@ impl LineVisitor for MatchCounter<'_> {
         if self.stop_at.is_some_and(|most| self.count >= most) {
             return Ok(ScanControl::Stop);
         }
-        let matches = find_matches(self.query, line, &self.watch)?.len() as u64;
+        let plain = plain_content(self.query, line, &self.watch)?;
+        let read = line.reading(plain.as_deref());
+        let matches = find_matches(self.query, &read, &self.watch)?.len() as u64;
         self.count += matches;
         self.last = line.end;
         if let Some(ends) = self.ends.as_mut().filter(|_| matches > 0) {

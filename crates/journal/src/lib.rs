@@ -71,7 +71,7 @@ pub use numbered::{
     LinePosition, LineSearch, NumberedLine, NumberedPage, NumberedQuery, OutputShape, SearchPage,
     SearchedLines, ShapeBucket,
 };
-pub use pattern::{BudgetExceeded, Pattern, PatternError};
+pub use pattern::{BudgetExceeded, Pattern, PatternError, PlainText};
 pub use query::{
     BytePage, ByteQuery, Chunk, Gap, GrepMode, JournalLine, LinePage, LineQuery, OpenLineMode,
     StreamSet, TrimmedRange,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ostler_model::Cursor;
 
 use crate::filter::{
-    count_lines, count_open_lines, find_matches, is_in_time_range, kept_line_bytes,
+    count_lines, count_open_lines, find_matches, is_in_time_range, kept_line_bytes, plain_content,
     start_around_match,
 };
 use crate::line_range::LineRange;
@@ -256,6 +256,8 @@ impl LineVisitor for LinePageBuilder<'_> {
         if self.head_remaining == 0 {
             return Ok(ScanControl::Stop);
         }
+        let plain = plain_content(self.query, line, &self.matcher)?;
+        let line = &line.reading(plain.as_deref());
         let mut matches = find_matches(self.query, line, &self.matcher)?;
         if !line.terminated {
             matches.truncate(usize::try_from(self.open_remaining).unwrap_or(usize::MAX));

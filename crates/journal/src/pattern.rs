@@ -37,6 +37,7 @@ pub struct Pattern {
     inner: Arc<CompiledPattern>,
     /// The encoding from which lines are decoded before they are matched; none for UTF-8.
     encoding: Option<Encoding>,
+    plain_text: Option<PlainText>,
 }
 
 #[derive(Debug)]
@@ -56,6 +57,12 @@ enum MatchEngine {
 /// Finds candidate lines in a block of whole lines.
 #[derive(Debug)]
 pub(crate) struct Prefilter(grep_regex::RegexMatcher);
+
+/// Returns a line, without its newline, as it reads on a screen.
+pub type PlainText = fn(&[u8]) -> Vec<u8>;
+
+const ESCAPE: u8 = 0x1b;
+const BACKSPACE: u8 = 0x08;
 
 /// Why a text is not a valid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -101,6 +108,7 @@ impl Pattern {
                 prefilter: OnceLock::new(),
             }),
             encoding: None,
+            plain_text: None,
         })
     }
 
@@ -121,6 +129,14 @@ impl Pattern {
     #[must_use]
     pub fn with_encoding(mut self, encoding: Encoding) -> Self {
         self.encoding = (encoding != Encoding::UTF_8).then_some(encoding);
+        self
+    }
+
+    /// The same pattern, which also matches a line as it reads on a screen, by this function: without
+    /// escape sequences, and after carriage returns and backspaces took effect.
+    #[must_use]
+    pub const fn with_plain_text(mut self, plain_text: PlainText) -> Self {
+        self.plain_text = Some(plain_text);
         self
     }
 
@@ -174,8 +190,21 @@ impl Pattern {
     /// Whether one of these whole lines may match; much cheaper than matching each.
     #[must_use]
     pub fn may_match(&self, lines: &[u8]) -> bool {
-        self.prefilter()
-            .is_none_or(|filter| filter.candidate(lines).is_some())
+        let may_read_differently = self.plain_text.is_some() && next_control(lines).is_some();
+        let may_match = |filter: &Prefilter| filter.candidate(lines).is_some();
+        may_read_differently || self.prefilter().is_none_or(may_match)
+    }
+
+    /// Whether lines are matched as they read, too.
+    pub(crate) const fn reads_plain_text(&self) -> bool {
+        self.plain_text.is_some()
+    }
+
+    /// The text of a line as it reads, where that differs.
+    fn plain_text_of(&self, line: &[u8]) -> Option<Vec<u8>> {
+        let plain_text = self.plain_text?;
+        next_control(line)?;
+        Some(plain_text(line))
     }
 
     pub(crate) fn prefilter(&self) -> Option<&Prefilter> {
@@ -192,6 +221,11 @@ impl Pattern {
         self.encoding
             .filter(|encoding| !encoding.is_utf8_identical(line))
     }
+}
+
+/// The first byte that makes a line read differently.
+pub(crate) fn next_control(bytes: &[u8]) -> Option<usize> {
+    memchr::memchr3(ESCAPE, BACKSPACE, b'\r', bytes)
 }
 
 impl CompiledPattern {
@@ -249,6 +283,16 @@ impl BudgetedMatcher {
             .decoding_for(line)
             .map(|encoding| encoding.decode(line));
         let text = decoded.as_ref().map_or(line, String::as_bytes);
+        if self.is_match_in(pattern, text)? {
+            return Ok(true);
+        }
+        match pattern.plain_text_of(text) {
+            Some(plain) => self.is_match_in(pattern, &plain),
+            None => Ok(false),
+        }
+    }
+
+    fn is_match_in(&self, pattern: &Pattern, text: &[u8]) -> Result<bool, BudgetExceeded> {
         match &pattern.inner.engine {
             MatchEngine::Linear(linear) => self.run_timed(|deadline| {
                 let found = linear.find(text, 0, true, deadline);
@@ -259,6 +303,19 @@ impl BudgetedMatcher {
                 found.map(|found| found.is_some()).ok()
             }),
         }
+    }
+
+    /// A line as it reads, where the pattern matches only that.
+    pub(crate) fn plain_text_match(
+        &self,
+        pattern: &Pattern,
+        line: &[u8],
+    ) -> Result<Option<Vec<u8>>, BudgetExceeded> {
+        let Some(plain) = pattern.plain_text_of(line) else {
+            return Ok(None);
+        };
+        let is_raw_match = self.find_at(pattern, line, 0)?.is_some();
+        Ok((!is_raw_match).then_some(plain))
     }
 
     /// The offset in the first of these whole lines that may match.

@@ -9,7 +9,7 @@ use ostler_model::StreamName;
 use crate::index::{IndexRecord, relative_offset};
 use crate::line_start;
 use crate::open_line::OpenLine;
-use crate::pattern::{BudgetedMatcher, Pattern};
+use crate::pattern::{BudgetedMatcher, Pattern, next_control};
 use crate::query::{Gap, STREAMS, StreamSet, stream_code};
 use crate::record_iter::{ForwardRecords, RecordBlock, RecordRun, RecordStep};
 use crate::segment::SegmentError;
@@ -34,6 +34,20 @@ pub(crate) struct ScannedLine<'b> {
     /// The offset after its last byte.
     pub(crate) end: u64,
     pub(crate) terminated: bool,
+}
+
+impl<'b> ScannedLine<'b> {
+    /// The same line with this text, where there is one.
+    pub(crate) fn reading(&self, plain: Option<&'b [u8]>) -> Self {
+        match plain {
+            None => *self,
+            Some(text) => Self {
+                text,
+                len: text.len() as u64,
+                ..*self
+            },
+        }
+    }
 }
 
 /// Whether to continue.
@@ -292,19 +306,31 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
     /// The next line that may match: the offsets of its first byte and of its newline.
     fn candidate(
         &self,
-        lines: &RunLines<'_>,
+        lines: &mut RunLines<'_>,
         last: usize,
     ) -> Result<Option<(usize, usize)>, SegmentError> {
         let bytes = lines.run.bytes;
         let candidate = match self.range.pattern {
-            Some(pattern) => self.matcher.candidate(pattern, &bytes[lines.at..last]),
-            None => Ok(Some(0)),
+            Some(pattern) => {
+                let search = |from: usize| self.matcher.candidate(pattern, &bytes[from..last]);
+                let by_bytes = lines.next_match.at_or_after(lines.at, search);
+                let by_bytes = by_bytes.map_err(|error| SegmentError::Read(error.into()))?;
+                let by_text = if pattern.reads_plain_text() {
+                    let search =
+                        |from: usize| Ok::<_, SegmentError>(next_control(&bytes[from..last]));
+                    lines.next_control.at_or_after(lines.at, search)?
+                } else {
+                    None
+                };
+                by_bytes.into_iter().chain(by_text).min()
+            }
+            None => Some(lines.at),
         };
-        let Some(candidate) = candidate.map_err(|error| SegmentError::Read(error.into()))? else {
+        let Some(candidate) = candidate else {
             return Ok(None);
         };
         // A match at the very end belongs to the last line.
-        let candidate = (lines.at + candidate).min(last - 1);
+        let candidate = candidate.min(last - 1);
         let from = memchr::memrchr(b'\n', &bytes[lines.at..candidate]);
         let from = from.map_or(lines.at, |newline| lines.at + newline + 1);
         let newline = memchr::memchr(b'\n', &bytes[candidate..last]);
@@ -356,6 +382,37 @@ struct RunLines<'b> {
     counted: (usize, u64),
     /// The record of the last line located.
     record: usize,
+    /// Where the pattern may match next.
+    next_match: NextFound,
+    /// The next byte that makes a line read differently.
+    next_control: NextFound,
+}
+
+/// The result of a search in bytes, kept until it is passed: a search for one of two things is not
+/// repeated while the other is found.
+#[derive(Debug, Clone, Copy)]
+enum NextFound {
+    Unknown,
+    /// At this index, or nowhere.
+    Known(Option<usize>),
+}
+
+impl NextFound {
+    /// What is found from `at` on; `search` returns an index counted from its argument.
+    fn at_or_after<E>(
+        &mut self,
+        at: usize,
+        search: impl FnOnce(usize) -> Result<Option<usize>, E>,
+    ) -> Result<Option<usize>, E> {
+        if let Self::Known(known) = *self
+            && known.is_none_or(|known| known >= at)
+        {
+            return Ok(known);
+        }
+        let found = search(at)?.map(|found| at + found);
+        *self = Self::Known(found);
+        Ok(found)
+    }
 }
 
 impl<'b> RunLines<'b> {
@@ -366,6 +423,8 @@ impl<'b> RunLines<'b> {
             at: 0,
             counted: (0, run.records[0].line + 1),
             record: 0,
+            next_match: NextFound::Unknown,
+            next_control: NextFound::Unknown,
         }
     }
 

@@ -12,4 +12,4 @@ pub(crate) use echo::EchoFilter;
 pub use input::SentInput;
 pub use searcher::{OVERLAP_BYTES, WINDOW_BYTES};
 pub(crate) use searcher::{SearchHit, SearchStart, Searcher};
-pub(crate) use terminal_line::plain_text;
+pub use terminal_line::plain_text;

@@ -224,8 +224,9 @@ fn char_start(text: &[u8], index: usize) -> usize {
         .unwrap_or(0)
 }
 
-/// The text of a line after all its escape sequences were applied.
-pub(crate) fn plain_text(line: &[u8]) -> Vec<u8> {
+/// The text of a line after all its escape sequences were applied, as it reads on a screen.
+#[must_use]
+pub fn plain_text(line: &[u8]) -> Vec<u8> {
     let (mut parser, mut row) = (LineParser::default(), LineBuffer::default());
     for &byte in line {
         row.apply(parser.feed(byte));

@@ -150,7 +150,8 @@ pub(crate) async fn is_prompt_standing(
         Err(_) => true,
         Ok(Some(prompt)) => is_same(&prompt),
         Ok(None) => {
-            tokio::time::sleep(Duration::from_millis(PROMPT_QUIET_MS)).await;
+            let again = Instant::now() + Duration::from_millis(PROMPT_QUIET_MS);
+            tokio::time::sleep_until(again).await;
             found()
                 .await
                 .is_ok_and(|prompt| prompt.is_some_and(|it| is_same(&it)))

@@ -8,7 +8,7 @@ use ostler_api::{
     FailureLineBody, FailureLinesBody, LineMatchPartBody, LineSearchBody, NumberedLineBody,
     NumberedPageBody, OutputShapeBody, ShapeBucketBody,
 };
-use ostler_engine::{ExecutionInfo, lost_tail};
+use ostler_engine::{ExecutionInfo, lost_tail, plain_text};
 use ostler_interface::convert::gap_body;
 use ostler_interface::error::bad_pattern;
 use ostler_interface::http::HttpProblem;
@@ -263,7 +263,8 @@ fn pattern(arguments: &mut Arguments) -> RestResult<Pattern> {
         Some("regex") => Pattern::new(&given),
         mode => Pattern::literal(&given, mode == Some("word"), ignore_case),
     };
-    Ok(pattern.map_err(|error| bad_pattern("q", &given, &error))?)
+    let pattern = pattern.map_err(|error| bad_pattern("q", &given, &error))?;
+    Ok(pattern.with_plain_text(plain_text))
 }
 
 fn match_body(found: NumberedLine, encoding: Option<Encoding>) -> LineMatchPartBody {

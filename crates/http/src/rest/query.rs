@@ -4,12 +4,12 @@ use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use ostler_journal::{GrepMode, LineQuery, Pattern, StreamSet};
+use ostler_journal::{GrepMode, LineQuery, StreamSet};
 use ostler_model::{Cursor, StreamName};
 use ostler_render::{TimeOrCursor, parse_time_or_cursor};
 
 use ostler_interface::cursor_argument::parse_cursor;
-use ostler_interface::error::{ApiError, bad_pattern};
+use ostler_interface::error::{ApiError, parse_grep};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::pagination::{CursorKey, ListPage, ListPosition, PageLimits, after_cursor};
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
@@ -141,8 +141,7 @@ pub(super) fn conditions(arguments: &mut Arguments) -> Result<LineQuery, HttpPro
         }
     }
     if let Some(given) = arguments.text("grep") {
-        let pattern = Pattern::new(&given).map_err(|error| bad_pattern("grep", &given, &error))?;
-        query.grep = Some(pattern);
+        query.grep = Some(parse_grep(&given)?);
     }
     query.tail = arguments.count("tail");
     Ok(query)

@@ -45,8 +45,11 @@ struct Case {
 }
 
 fn case(lines: u32) -> Case {
+    case_of(log(lines))
+}
+
+fn case_of(text: Vec<u8>) -> Case {
     let dir = tempfile::tempdir().unwrap();
-    let text = log(lines);
     let mut rng = Rng::with_seed(42);
     let mut ops = Vec::new();
     let mut rest = text.as_slice();
@@ -219,6 +222,72 @@ fn grep_agrees() {
             output_of("tail", &["-n", "5"], &file),
             &format!("tail of {pattern}"),
         );
+    }
+}
+
+/// A line without colours and the carriage return of a terminal.
+fn uncoloured(line: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(line);
+    let text = text.replace("\x1b[31m", "").replace("\x1b[0m", "");
+    text.trim_end_matches('\r').as_bytes().to_vec()
+}
+
+/// As [`log`], with lines in colours and lines of a terminal among them.
+fn coloured_log(lines: u32) -> Vec<u8> {
+    let mut rng = Rng::with_seed(7);
+    let mut text = Vec::new();
+    for number in 0..lines {
+        let line = match rng.usize(..12) {
+            0 => format!("\x1b[31mFAIL\x1b[0m: test {number}\n"),
+            1 => format!("test {number} PASS\r\n"),
+            2 => "\r\n".to_owned(),
+            3 => format!("FAIL: plain {number}\n"),
+            _ => format!("nothing of interest {number}\n"),
+        };
+        text.extend_from_slice(line.as_bytes());
+    }
+    text
+}
+
+#[test]
+fn grep_finds_lines_as_they_read() {
+    let text = coloured_log(9_000);
+    let plain: Vec<u8> = text
+        .split_inclusive(|&byte| byte == b'\n')
+        .flat_map(|line| [uncoloured(&line[..line.len() - 1]).as_slice(), b"\n"].concat())
+        .collect();
+    let case = case_of(text);
+    let file = case.file.with_extension("plain");
+    std::fs::write(&file, plain).unwrap();
+    for pattern in [
+        "FAIL: ",
+        "^FAIL: test",
+        "PASS$",
+        "^$",
+        "L: (test|plain) 1.*7$",
+        "nowhere",
+    ] {
+        let query = LineQuery {
+            grep: Some(Pattern::new(pattern).unwrap().with_plain_text(uncoloured)),
+            ..LineQuery::default()
+        };
+        let found = joined(&ask(&case.journal, &query));
+        let read: Vec<u8> = found
+            .split_inclusive(|&byte| byte == b'\n')
+            .flat_map(|line| [uncoloured(&line[..line.len() - 1]).as_slice(), b"\n"].concat())
+            .collect();
+        let expected = output_of("grep", &["-aE", pattern], &file);
+        assert_eq!(expected.is_empty(), pattern == "nowhere");
+        same(&read, expected, pattern);
+        let content = LineQuery {
+            grep_mode: GrepMode::Content,
+            max_lines: u64::MAX,
+            max_bytes: u64::MAX,
+            ..query
+        };
+        let page = case.journal.lines(&content).unwrap();
+        let expected = output_of("grep", &["-aoE", pattern], &file);
+        same(&joined(&page.lines), expected, &format!("-o {pattern}"));
     }
 }
 

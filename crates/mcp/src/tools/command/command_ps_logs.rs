@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ostler_engine::{ExecutionInfo, WaitFor};
-use ostler_journal::{GrepMode, Journal, LineQuery, Pattern, ReadError, StreamSet};
+use ostler_journal::{GrepMode, Journal, LineQuery, ReadError, StreamSet};
 use ostler_model::{Cursor, StreamName};
 use ostler_render::{
     ExcerptBudget, ExcerptInput, OutputRow, REPLY_CHARS, TimeOrCursor, TimestampPrefix, excerpt,
@@ -21,7 +21,7 @@ use crate::tool_call::ToolCall;
 use crate::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::wait;
 use ostler_interface::cursor_argument::{SINCE_PARAMETER, check_cursor};
-use ostler_interface::error::{ApiError, bad_pattern};
+use ostler_interface::error::{ApiError, parse_grep};
 use ostler_interface::output_reader::read_page;
 use ostler_interface::output_reader::{read_slice, unfinished_mode};
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
@@ -167,8 +167,7 @@ fn parse_query(arguments: &mut Arguments, zone: &TimeZone) -> Result<LineQuery, 
         }
     }
     if let Some(given) = arguments.text("grep") {
-        let pattern = Pattern::new(&given).map_err(|error| bad_pattern("grep", &given, &error))?;
-        query.grep = Some(pattern);
+        query.grep = Some(parse_grep(&given)?);
     }
     if arguments.text("grep_mode").as_deref() == Some("content") {
         query.grep_mode = GrepMode::Content;

@@ -9,7 +9,7 @@ use ostler_render::{
 };
 
 use ostler_interface::cursor_argument::parse_cursor;
-use ostler_interface::error::{ApiError, bad_pattern};
+use ostler_interface::error::{ApiError, parse_grep};
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 
 /// The largest `tail`.
@@ -97,7 +97,7 @@ impl OutputSelection {
         let mut selection = Self::everything(REPLY_CHARS);
         selection.query.from = parse_cursor(arguments)?;
         selection.query.tail = arguments.count("tail");
-        selection.query.grep = parse_grep(arguments)?;
+        selection.query.grep = grep_pattern(arguments)?;
         selection.paged = selection.is_forward();
         Ok(selection)
     }
@@ -125,7 +125,7 @@ impl OutputSelection {
                 TimeOrCursor::Cursor(cursor) => query.from = Some(cursor),
             }
         }
-        query.grep = parse_grep(arguments)?;
+        query.grep = grep_pattern(arguments)?;
         let mut selection = Self {
             query,
             raw,
@@ -166,14 +166,9 @@ fn max_quiet_chars(arguments: &Arguments) -> usize {
     }
 }
 
-fn parse_grep(arguments: &mut Arguments) -> Result<Option<Pattern>, ApiError> {
-    let Some(given) = arguments.text("grep") else {
-        return Ok(None);
-    };
-    let pattern = Pattern::new(&given);
-    Ok(Some(
-        pattern.map_err(|error| bad_pattern("grep", &given, &error))?,
-    ))
+fn grep_pattern(arguments: &mut Arguments) -> Result<Option<Pattern>, ApiError> {
+    let given = arguments.text("grep");
+    given.map(|given| parse_grep(&given)).transpose()
 }
 
 fn parse_streams(arguments: &mut Arguments) -> StreamSet {
