@@ -11,8 +11,10 @@ use axum::http::header::CONNECTION;
 use axum::http::request::Parts;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use ostler_interface::http::{HttpProblem, hold_until_sent, identity};
-use ostler_model::ErrorCode;
+use ostler_interface::http::{
+    HttpProblem, SessionUseGuard, SessionUses, hold_until_sent, identity, requested_session,
+};
+use ostler_model::{Caller, ErrorCode};
 
 use crate::auth::{AuthenticatedClient, RequestCredentials};
 use crate::content_policy::with_policy;
@@ -32,6 +34,8 @@ use crate::web::{SessionChange, is_session_change, remove_credentials, session_c
 pub struct AppParts {
     /// The routes of MCP; they expect the `HttpIdentity` of each request as an extension.
     pub mcp: Router,
+    /// The sessions over HTTP, which requests to REST use, too.
+    pub sessions: Arc<dyn SessionUses>,
     /// The routes of [`rest`](crate::rest).
     pub rest: Router,
     /// The options of the server.
@@ -54,8 +58,13 @@ struct AuthLayer {
 
 /// The router of MCP and REST, for [`listen_tcp`](crate::listen::listen_tcp).
 pub fn app(parts: AppParts) -> Router {
-    let AppParts { mcp, rest, options } = parts;
-    let routes = mcp.merge(rest_routes(rest));
+    let AppParts {
+        mcp,
+        sessions,
+        rest,
+        options,
+    } = parts;
+    let routes = mcp.merge(rest_routes(rest, sessions));
     let auth = Arc::new(AuthLayer {
         origin_check: OriginCheck {
             hosts: options.hosts,
@@ -81,8 +90,8 @@ fn prefixed(prefix: &str, routes: Router) -> Router {
     Router::new().nest(prefix, routes)
 }
 
-fn rest_routes(rest: Router) -> Router {
-    rest.layer(middleware::from_fn(insert_rest_caller))
+fn rest_routes(rest: Router, sessions: Arc<dyn SessionUses>) -> Router {
+    rest.layer(middleware::from_fn_with_state(sessions, insert_rest_caller))
 }
 
 /// Authenticates a request; one without valid credentials gets no further.
@@ -126,9 +135,7 @@ async fn authenticate(
     }
     // An upgraded connection continues after its response.
     if let Some(permit) = parts.extensions.remove::<ConnectionPermit>() {
-        parts
-            .extensions
-            .insert(permit.with_request(request.clone()));
+        parts.extensions.insert(permit.holding(request.clone()));
     }
     remove_credentials(&mut parts.headers);
     let Some(validity) = validity else {
@@ -174,8 +181,13 @@ fn reject(mut response: Response) -> Response {
     response
 }
 
-/// Takes the caller of REST requests from the token.
-async fn insert_rest_caller(request: Request, next: Next) -> Response {
+/// Takes the caller of REST requests from the token. Their session is in use until the response is
+/// sent, and as long as what continues on an upgraded connection.
+async fn insert_rest_caller(
+    State(sessions): State<Arc<dyn SessionUses>>,
+    request: Request,
+    next: Next,
+) -> Response {
     if request.extensions().get::<SessionChange>().is_some() {
         return next.run(request).await;
     }
@@ -199,7 +211,36 @@ async fn insert_rest_caller(request: Request, next: Next) -> Response {
         }
         rest_caller = caller.access.writer(rest_caller);
     }
+    let session_use = match begin_session_use(sessions.as_ref(), &parts, &rest_caller) {
+        Ok(session_use) => session_use,
+        Err(problem) => return problem.into_response(),
+    };
     parts.extensions.insert(rest_caller);
-    next.run(limits::limit_body(Request::from_parts(parts, body)))
-        .await
+    let Some(session_use) = session_use else {
+        return next
+            .run(limits::limit_body(Request::from_parts(parts, body)))
+            .await;
+    };
+    if let Some(permit) = parts.extensions.remove::<ConnectionPermit>() {
+        parts.extensions.insert(permit.holding(session_use.clone()));
+    }
+    let response = next.run(limits::limit_body(Request::from_parts(parts, body)));
+    hold_until_sent(response.await, session_use)
+}
+
+/// Counts a request as a use of the session that it names, or else of its caller's.
+///
+/// # Errors
+/// When the headers name no session, or more than one; when it is a new one, and there are too many.
+fn begin_session_use(
+    sessions: &dyn SessionUses,
+    parts: &Parts,
+    caller: &Caller,
+) -> Result<Option<SessionUseGuard>, HttpProblem> {
+    let principal = &caller.owner.principal;
+    match (requested_session(&parts.headers)?, &caller.owner.session) {
+        (Some(named), _) => sessions.begin_named_use(principal, &named),
+        (None, Some(shared)) => Ok(sessions.begin_shared_use(principal, shared)),
+        (None, None) => Ok(None),
+    }
 }

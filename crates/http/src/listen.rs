@@ -69,17 +69,15 @@ pub(crate) struct PeerAddr(pub(crate) IpAddr);
 #[derive(Debug, Clone)]
 pub struct ConnectionPermit {
     _guards: Arc<PermitGuards>,
-    _request: Option<Arc<dyn Any + Send + Sync>>,
+    held: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
 impl ConnectionPermit {
-    /// The same permit, which also keeps `request` alive.
+    /// The same permit, which also keeps `held` alive.
     #[must_use]
-    pub fn with_request(self, request: Arc<dyn Any + Send + Sync>) -> Self {
-        Self {
-            _request: Some(request),
-            ..self
-        }
+    pub fn holding(mut self, held: Arc<dyn Any + Send + Sync>) -> Self {
+        self.held.push(held);
+        self
     }
 }
 
@@ -245,7 +243,7 @@ async fn accept_loop(
                         _tracker: connections.token(),
                         _address_guard: address_guard,
                     }),
-                    _request: None,
+                    held: Vec::new(),
                 });
                 let context = ConnectionContext {
                     extensions,

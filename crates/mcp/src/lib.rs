@@ -52,7 +52,9 @@ mod wait_many;
 pub use client::{ClientContext, ConnectedClient};
 #[cfg(feature = "conformance-fixtures")]
 pub use fixtures::conformance_routes;
-pub use http_mount::{McpHttpOptions, McpHttpParts, RESUME_MS, SESSION_IDLE_MS, http_routes};
+pub use http_mount::{
+    McpHttp, McpHttpOptions, McpHttpParts, RESUME_MS, SESSION_IDLE_MS, http_routes,
+};
 pub use options::{AppPage, McpOptions, Structured, TASK_AFTER_MS};
 pub use profile::{GROUPS, PROFILE_WORDS, ToolGroup, ToolSet, UnknownProfile};
 pub use state::McpState;

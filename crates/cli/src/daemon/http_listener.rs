@@ -158,7 +158,8 @@ impl HttpListener {
             tasks: server.tracker,
         });
         let router = app(AppParts {
-            mcp,
+            mcp: mcp.routes,
+            sessions: mcp.sessions,
             rest: count_in_flight(router(server.rest.clone()), server.idle_tracker.count()),
             options: self.options,
         });

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use ostler_interface::http::{HttpIdentity, HttpProblem, SESSION_HEADER, parse_session_name};
+use ostler_interface::http::{HttpIdentity, HttpProblem, requested_session};
 use ostler_interface::project_access::ProjectAccess;
 use ostler_model::{Caller, ErrorCode, Principal, Scope};
 
@@ -65,9 +65,8 @@ impl<S: Sync> FromRequestParts<S> for RequestCaller {
             ));
         };
         let mut caller = caller.clone();
-        if let Some(name) = parts.headers.get(SESSION_HEADER) {
-            let name = name.to_str().unwrap_or_default();
-            caller.owner.session = Some(parse_session_name(name)?);
+        if let Some(name) = requested_session(&parts.headers)? {
+            caller.owner.session = Some(name);
             caller.scope = Scope::Session;
         }
         Ok(Self(caller))

@@ -87,7 +87,8 @@ impl HttpFixture {
             tasks: tasks.clone(),
         });
         let router = app(AppParts {
-            mcp,
+            mcp: mcp.routes,
+            sessions: mcp.sessions,
             rest: router(RestState::new(bench.engine.clone(), shutdown.clone())),
             options,
         });

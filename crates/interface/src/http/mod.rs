@@ -7,6 +7,7 @@ mod identity;
 mod problem;
 mod project_name;
 mod session_name;
+mod session_uses;
 
 pub use access_end::AccessEnd;
 pub use body_limit::{BODY_BYTES, too_large};
@@ -14,4 +15,5 @@ pub use guarded_body::hold_until_sent;
 pub use identity::{HttpIdentity, identity};
 pub use problem::{HttpProblem, SentProblem};
 pub use project_name::PROJECT_HEADER;
-pub use session_name::{SESSION_HEADER, parse_session_name};
+pub use session_name::{SESSION_HEADER, parse_session_name, requested_session};
+pub use session_uses::{SessionUseGuard, SessionUses};

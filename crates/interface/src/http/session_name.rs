@@ -1,5 +1,6 @@
 //! The session that a request names.
 
+use axum::http::HeaderMap;
 use ostler_model::SessionName;
 
 use super::HttpProblem;
@@ -9,6 +10,21 @@ use super::HttpProblem;
 pub const SESSION_HEADER: &str = "ostler-session";
 /// The longest name of a session, in bytes.
 const SESSION_NAME_BYTES: usize = 128;
+
+/// The session that the headers name, which may be none.
+///
+/// # Errors
+/// When the header is there twice, or is not a valid name.
+pub fn requested_session(headers: &HeaderMap) -> Result<Option<SessionName>, HttpProblem> {
+    let mut values = headers.get_all(SESSION_HEADER).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(name), None) => parse_session_name(name.to_str().unwrap_or_default()).map(Some),
+        (Some(_), Some(_)) => Err(HttpProblem::value(format!(
+            "header '{SESSION_HEADER}' is there twice; allowed: once"
+        ))),
+    }
+}
 
 /// Parses the name of a session.
 ///

@@ -5,6 +5,7 @@
 mod options;
 mod request_target;
 mod routes;
+mod session_prefix;
 mod session_table;
 mod sessions;
 mod sse_routes;
@@ -12,4 +13,4 @@ mod sse_routes;
 pub use options::{McpHttpOptions, RESUME_MS, SESSION_IDLE_MS};
 #[cfg(feature = "conformance-fixtures")]
 pub(crate) use routes::http_routes_with_handler;
-pub use routes::{McpHttpParts, http_routes};
+pub use routes::{McpHttp, McpHttpParts, http_routes};

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 use ostler_interface::http::{
-    HttpIdentity, HttpProblem, SESSION_HEADER, identity, parse_session_name,
+    HttpIdentity, HttpProblem, identity, parse_session_name, requested_session,
 };
 use ostler_model::{ByteString, Caller, ErrorCode, SessionName};
 
+use super::session_prefix::RESERVED_PREFIXES;
 use super::session_table::{McpSession, SessionKey, UsageKey};
 use super::sessions::{AnonymousInitialize, HttpSessions, SessionUse};
 use crate::client::{ClientContext, ConnectedClient};
@@ -19,8 +20,6 @@ use crate::session_hooks::MCP_SESSION_HEADER;
 const VERSION_HEADER: &str = "mcp-protocol-version";
 /// The first revision without MCP sessions; revisions are dates, so they compare as text.
 const SESSIONLESS_REVISION: &str = "2026-07-28";
-/// Prefixes reserved for generated session names.
-const RESERVED_PREFIXES: [&str; 3] = ["front-", "mcp-", "sse-"];
 
 /// The parameters of a path: `/mcp/s/{name}/p/{profile}`.
 pub(super) type PathParams = HashMap<String, String>;
@@ -55,7 +54,7 @@ pub(super) fn identify_request(
     client_context: &ClientContext,
 ) -> Result<RequestTarget, HttpProblem> {
     let requested = RequestedContext {
-        name: requested_session(params, &parts.headers)?,
+        name: named_session(params, &parts.headers)?,
         client_context: path_context(params, client_context)?,
     };
     let identity = identity(parts)?;
@@ -173,14 +172,11 @@ pub(super) fn connected_client(
 }
 
 /// The session a request names: in its path, in a header, or the same one in both.
-pub(super) fn requested_session(
+pub(super) fn named_session(
     params: &PathParams,
     headers: &HeaderMap,
 ) -> Result<Option<SessionName>, HttpProblem> {
-    let in_header = match headers.get(SESSION_HEADER) {
-        Some(name) => Some(parse_session_name(name.to_str().unwrap_or_default())?),
-        None => None,
-    };
+    let in_header = requested_session(headers)?;
     let in_path = match params.get("name") {
         Some(name) => Some(parse_session_name(name)?),
         None => None,

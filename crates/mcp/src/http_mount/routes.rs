@@ -8,7 +8,7 @@ use axum::extract::{Path, Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
-use ostler_interface::http::{BODY_BYTES, HttpProblem, hold_until_sent};
+use ostler_interface::http::{BODY_BYTES, HttpProblem, SessionUses, hold_until_sent};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -35,6 +35,15 @@ pub struct McpHttpParts {
     pub tasks: TaskTracker,
 }
 
+/// MCP over HTTP.
+#[derive(Debug)]
+pub struct McpHttp {
+    /// The routes.
+    pub routes: Router,
+    /// The sessions of their clients, for other routes whose requests use sessions, too.
+    pub sessions: Arc<dyn SessionUses>,
+}
+
 /// State of the routes.
 #[derive(Debug, Clone)]
 struct McpRouteState {
@@ -48,7 +57,7 @@ struct McpRouteState {
 /// The routes of MCP. Each request must carry its
 /// [`HttpIdentity`](ostler_interface::http::HttpIdentity) as an extension. Must be called within a
 /// tokio runtime: it spawns a task that ends idle sessions.
-pub fn http_routes(parts: McpHttpParts) -> Router {
+pub fn http_routes(parts: McpHttpParts) -> McpHttp {
     let mcp_state = parts.state.clone();
     http_routes_with_handler(parts, |config| streamable(&mcp_state, config))
 }
@@ -57,7 +66,7 @@ pub fn http_routes(parts: McpHttpParts) -> Router {
 pub(crate) fn http_routes_with_handler(
     parts: McpHttpParts,
     mcp: impl FnOnce(StreamableConfig) -> StreamableHttp,
-) -> Router {
+) -> McpHttp {
     let McpHttpParts {
         state: mcp_state,
         options,
@@ -89,18 +98,22 @@ pub(crate) fn http_routes_with_handler(
         client_context: Arc::clone(&client_context),
         posts,
     };
-    let routes = mcp_routes().with_state(state);
-    if !options.legacy_sse {
-        return routes;
+    let uses = Arc::new(sessions.clone());
+    let mut routes = mcp_routes().with_state(state);
+    if options.legacy_sse {
+        routes = routes.merge(sse_routes::routes(SseParts {
+            mcp_state,
+            sessions,
+            client_context,
+            prefix: options.url_prefix,
+            shutdown,
+            tasks,
+        }));
     }
-    routes.merge(sse_routes::routes(SseParts {
-        mcp_state,
-        sessions,
-        client_context,
-        prefix: options.url_prefix,
-        shutdown,
-        tasks,
-    }))
+    McpHttp {
+        routes,
+        sessions: uses,
+    }
 }
 
 /// Once the daemon shuts down, gives requests under way the time to be answered.

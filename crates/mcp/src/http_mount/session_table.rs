@@ -79,18 +79,20 @@ pub(super) struct SessionTable {
 }
 
 impl SessionTable {
-    /// A request starts to use an entry.
-    pub(super) fn begin_use(&mut self, key: UsageKey, now: Instant) {
+    /// A request starts to use an entry. Returns whether it is a new one, which must be stored.
+    pub(super) fn begin_use(&mut self, key: UsageKey, now: Instant) -> bool {
         let unused = SessionUsage {
             active: 0,
             idle_since: now,
         };
-        let changed = &mut self.changed;
+        let mut is_new = false;
         let entry = self.usage.entry(key).or_insert_with(|| {
-            *changed = true;
+            is_new = true;
             unused
         });
         entry.active += 1;
+        self.changed |= is_new;
+        is_new
     }
 
     /// The use ends. Returns whether the search for idle sessions must be started.
@@ -184,6 +186,22 @@ impl SessionTable {
     /// The sessions whose end has begun.
     pub(super) fn ending(&self) -> Vec<SessionKey> {
         self.ending.iter().cloned().collect()
+    }
+
+    /// Whether there is such an entry.
+    pub(super) fn has(&self, key: &UsageKey) -> bool {
+        self.usage.contains_key(key)
+    }
+
+    /// Whether an entry has been idle for `idle`.
+    pub(super) fn is_due(&self, key: &UsageKey, now: Instant, idle: Duration) -> bool {
+        let usage = self.usage.get(key);
+        usage.is_some_and(|usage| usage.active == 0 && usage.idle_since + idle <= now)
+    }
+
+    /// Removes a session that goes on, though no client over HTTP uses it.
+    pub(super) fn forget(&mut self, key: &SessionKey) {
+        self.changed |= self.usage.remove(&UsageKey::Session(key.clone())).is_some();
     }
 
     /// The entries that have been idle for `idle`, and when to look again.

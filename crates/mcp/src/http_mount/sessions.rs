@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use ostler_interface::http::HttpProblem;
+use ostler_engine::ListFilter;
+use ostler_interface::http::{HttpProblem, SessionUseGuard, SessionUses};
 use ostler_journal::atomic_file::{self, UMASK_MODE};
 use ostler_model::owner::Owner;
-use ostler_model::{Caller, ErrorCode, Scope, SessionName};
+use ostler_model::{Caller, ErrorCode, Principal, Scope, SessionName};
 use ostler_sys::regular_file;
 use parking_lot::Mutex;
 use rmcp::model::CallToolResult;
@@ -22,6 +23,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::session_prefix::{MCP_PREFIX, STDIO_PREFIX};
 use super::session_table::{
     McpSession, SESSIONS, SESSIONS_PER_PRINCIPAL, SessionKey, SessionLimit, SessionTable,
     StoredSessions, UsageKey,
@@ -91,10 +93,24 @@ impl HttpSessions {
         loop {
             let (due, next) = self.0.table.lock().due(Instant::now(), self.0.idle);
             for place in due {
-                tracing::info!(?place, "a session over HTTP ended for idleness");
+                // It may have been used again while another one was ended.
+                let now = Instant::now();
+                if !self.0.table.lock().is_due(&place, now, self.0.idle) {
+                    continue;
+                }
                 match place {
-                    UsageKey::Session(key) => self.end_idle(&key).await,
-                    UsageKey::McpSession(id) => mcp.close(&id).await,
+                    UsageKey::Session(key) if self.is_local(&key) => {
+                        tracing::info!(session = %key.session, "a session without requests over HTTP goes on: local clients started commands in it");
+                        self.0.table.lock().forget(&key);
+                    }
+                    UsageKey::Session(key) => {
+                        tracing::info!(session = %key.session, "a session over HTTP ended for idleness");
+                        self.end_idle(&key).await;
+                    }
+                    UsageKey::McpSession(id) => {
+                        tracing::info!(id, "an MCP session over HTTP ended for idleness");
+                        mcp.close(&id).await;
+                    }
                 }
             }
             self.save();
@@ -116,8 +132,12 @@ impl HttpSessions {
     /// Uses these entries until the response is sent.
     pub(super) fn begin_use(&self, keys: Vec<UsageKey>) -> SessionUse {
         let now = Instant::now();
+        let mut must_store = false;
         for key in &keys {
-            self.0.table.lock().begin_use(key.clone(), now);
+            must_store |= self.0.table.lock().begin_use(key.clone(), now);
+        }
+        if must_store {
+            self.0.changed.notify_one();
         }
         let sessions = self.clone();
         SessionUse { sessions, keys }
@@ -166,6 +186,15 @@ impl HttpSessions {
         Ok(())
     }
 
+    /// Whether the session has executions of clients that are not on the network, such as
+    /// `ostler mcp --session NAME`: theirs last until they are told to end.
+    fn is_local(&self, key: &SessionKey) -> bool {
+        let engine = self.0.mcp_state.engine();
+        let executions = engine.list(&caller(key), &ListFilter::default());
+        let mut owners = executions.iter().map(|info| &info.owner);
+        owners.any(|owner| owner.session.as_ref() == Some(&key.session) && owner.channel.is_local())
+    }
+
     async fn end_idle(&self, key: &SessionKey) {
         if let Err(error) = self.end(key).await {
             let session = &key.session;
@@ -186,6 +215,47 @@ impl HttpSessions {
     }
 }
 
+impl SessionUses for HttpSessions {
+    fn begin_named_use(
+        &self,
+        principal: &Principal,
+        session: &SessionName,
+    ) -> Result<Option<SessionUseGuard>, HttpProblem> {
+        if session.0.starts_with(STDIO_PREFIX) {
+            return Ok(None);
+        }
+        let key = SessionKey {
+            principal: principal.clone(),
+            session: session.clone(),
+        };
+        let mcp_session = session.0.strip_prefix(MCP_PREFIX).filter(|id| {
+            let mcp_session = self.mcp_session(id);
+            mcp_session.is_some_and(|mcp_session| mcp_session.key == key)
+        });
+        let usage_key = match mcp_session {
+            Some(id) => UsageKey::McpSession(id.to_owned()),
+            None => {
+                self.admit(&key, false)?;
+                UsageKey::Session(key)
+            }
+        };
+        Ok(Some(Arc::new(self.begin_use(vec![usage_key]))))
+    }
+
+    fn begin_shared_use(
+        &self,
+        principal: &Principal,
+        session: &SessionName,
+    ) -> Option<SessionUseGuard> {
+        let key = UsageKey::Session(SessionKey {
+            principal: principal.clone(),
+            session: session.clone(),
+        });
+        let is_known = self.0.table.lock().has(&key);
+        is_known.then(|| Arc::new(self.begin_use(vec![key])) as SessionUseGuard)
+    }
+}
+
 impl SessionHooks for HttpSessions {
     fn on_session_started(&self, id: &str, initialize: Value, extensions: &mut http::Extensions) {
         let is_anonymous = extensions.get::<AnonymousInitialize>().is_some();
@@ -197,7 +267,7 @@ impl SessionHooks for HttpSessions {
             return;
         }
         if is_anonymous {
-            let session = SessionName(format!("mcp-{id}"));
+            let session = SessionName(format!("{MCP_PREFIX}{id}"));
             let caller = &mut Arc::make_mut(client).caller;
             caller.owner.session = Some(session);
             caller.scope = Scope::Session;

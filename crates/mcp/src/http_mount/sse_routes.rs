@@ -24,7 +24,8 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::request_target::{self, PathParams, connected_client, path_context, requested_session};
+use super::request_target::{self, PathParams, connected_client, named_session, path_context};
+use super::session_prefix::SSE_PREFIX;
 use super::session_table::{SessionKey, UsageKey};
 use super::sessions::{HttpSessions, SessionUse};
 use crate::client::ClientContext;
@@ -179,7 +180,7 @@ impl SseState {
         parts: &Parts,
     ) -> Result<(SseClientGuard, SseOutput), HttpProblem> {
         let identity = identity(parts)?;
-        let name = requested_session(params, &parts.headers)?;
+        let name = named_session(params, &parts.headers)?;
         let client_context = path_context(params, &self.0.client_context)?;
         if self.0.clients.lock().len() >= CLIENTS {
             let message = format!("{CLIENTS} clients are connected already");
@@ -187,7 +188,7 @@ impl SseState {
         }
         let id = uuid::Uuid::new_v4().simple().to_string();
         let own = name.is_none();
-        let session = name.unwrap_or_else(|| SessionName(format!("sse-{id}")));
+        let session = name.unwrap_or_else(|| SessionName(format!("{SSE_PREFIX}{id}")));
         let principal = identity.principal.clone();
         let key = SessionKey {
             principal: principal.clone(),

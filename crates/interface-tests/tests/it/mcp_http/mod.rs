@@ -1,6 +1,7 @@
 //! The network interface over real TCP.
 
 mod project_scopes;
+mod rest_sessions;
 mod sessions;
 mod streams;
 
