@@ -7,6 +7,9 @@ use ostler_engine::ListFilter;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+/// The most clients of one principal.
+const CLIENTS_PER_PRINCIPAL: usize = 64;
+
 /// A connected client: its stream, and where its messages go.
 struct Connected {
     stream: HttpTestResponse,
@@ -282,5 +285,28 @@ async fn a_client_that_does_not_read_stalls_only_itself() {
     timeout(PATIENCE, left)
         .await
         .expect("the session of a client that is gone ends");
+    web.close().await;
+}
+
+#[tokio::test]
+async fn one_principal_has_a_share_of_the_clients() {
+    let web = web().await;
+    let one = web.agent(&web.token).at("/sse/s/x");
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS_PER_PRINCIPAL {
+        clients.push(Connected::to(&one).await);
+    }
+    let refused = one.get().await;
+    assert_eq!(refused.status, 429);
+    let problem = refused.json().await.to_string();
+    assert!(problem.contains("64 clients of this token"), "{problem}");
+    let two = web.secret("two", "token:two", &[]);
+    let mut other = Connected::to(&web.agent(&two).at("/sse")).await;
+    other.greet().await;
+    clients.pop();
+    // The server notices the end of the stream.
+    let room = async { while one.get().await.status != 200 {} };
+    timeout(PATIENCE, room).await.expect("room again");
+    drop((clients, other));
     web.close().await;
 }

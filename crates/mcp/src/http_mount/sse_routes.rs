@@ -34,6 +34,8 @@ use crate::state::McpState;
 
 /// The most clients connected at once.
 const CLIENTS: usize = 256;
+/// The most clients of one principal connected at once, so that others find room.
+const CLIENTS_PER_PRINCIPAL: usize = CLIENTS / 4;
 
 /// State shared by every client. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -173,6 +175,26 @@ fn sse_problem(error: SseError) -> HttpProblem {
 }
 
 impl SseState {
+    /// Checks that another client of this principal may connect.
+    ///
+    /// # Errors
+    /// When all, or all of the principal, are connected already.
+    fn check_room(&self, principal: &Principal) -> Result<(), HttpProblem> {
+        let clients = self.0.clients.lock();
+        let own = clients.values().filter(|it| it.principal == *principal);
+        let message = if own.count() >= CLIENTS_PER_PRINCIPAL {
+            format!(
+                "{CLIENTS_PER_PRINCIPAL} clients of this token are connected, all it may have at once"
+            )
+        } else if clients.len() >= CLIENTS {
+            format!("{CLIENTS} clients are connected already")
+        } else {
+            return Ok(());
+        };
+        let problem = HttpProblem::new(ErrorCode::QuotaExceeded, message, None);
+        Err(problem.with_hint("end streams, or use POST /mcp"))
+    }
+
     /// Connects a client, until its stream is dropped.
     fn connect(
         &self,
@@ -182,10 +204,7 @@ impl SseState {
         let identity = identity(parts)?;
         let name = named_session(params, &parts.headers)?;
         let client_context = path_context(params, &self.0.client_context)?;
-        if self.0.clients.lock().len() >= CLIENTS {
-            let message = format!("{CLIENTS} clients are connected already");
-            return Err(HttpProblem::new(ErrorCode::QuotaExceeded, message, None));
-        }
+        self.check_room(&identity.principal)?;
         let id = uuid::Uuid::new_v4().simple().to_string();
         let own = name.is_none();
         let session = name.unwrap_or_else(|| SessionName(format!("{SSE_PREFIX}{id}")));
