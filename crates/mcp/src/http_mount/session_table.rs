@@ -59,9 +59,19 @@ pub(super) enum SessionLimit {
     Principal,
 }
 
+/// The use of an entry by one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EntryUse {
+    key: UsageKey,
+    /// The number of the entry: a session that ended and begins again is another one.
+    entry: u64,
+}
+
 /// How many requests use an entry, and since when it is idle.
 #[derive(Debug, Clone, Copy)]
 struct SessionUsage {
+    /// Distinguishes the entries that have one key, one after the other.
+    entry: u64,
     active: usize,
     idle_since: Instant,
 }
@@ -70,6 +80,8 @@ struct SessionUsage {
 #[derive(Debug, Default)]
 pub(super) struct SessionTable {
     usage: HashMap<UsageKey, SessionUsage>,
+    /// The number of entries so far.
+    entries: u64,
     mcp_sessions: HashMap<String, McpSession>,
     /// Sessions whose executions are being stopped.
     ending: HashSet<SessionKey>,
@@ -79,25 +91,32 @@ pub(super) struct SessionTable {
 }
 
 impl SessionTable {
-    /// A request starts to use an entry. Returns whether it is a new one, which must be stored.
-    pub(super) fn begin_use(&mut self, key: UsageKey, now: Instant) -> bool {
-        let unused = SessionUsage {
-            active: 0,
-            idle_since: now,
-        };
-        let mut is_new = false;
-        let entry = self.usage.entry(key).or_insert_with(|| {
-            is_new = true;
-            unused
-        });
-        entry.active += 1;
-        self.changed |= is_new;
-        is_new
+    /// A request starts to use an entry.
+    pub(super) fn begin_use(&mut self, key: UsageKey, now: Instant) -> EntryUse {
+        self.changed |= !self.has(&key);
+        let usage = self.entry(key.clone(), now);
+        usage.active += 1;
+        let entry = usage.entry;
+        EntryUse { key, entry }
+    }
+
+    /// The entry of this key, which is unused if it is a new one.
+    fn entry(&mut self, key: UsageKey, now: Instant) -> &mut SessionUsage {
+        let entries = &mut self.entries;
+        self.usage.entry(key).or_insert_with(|| {
+            *entries += 1;
+            SessionUsage {
+                entry: *entries,
+                active: 0,
+                idle_since: now,
+            }
+        })
     }
 
     /// The use ends. Returns whether the search for idle sessions must be started.
-    pub(super) fn end_use(&mut self, key: &UsageKey, now: Instant) -> bool {
-        let Some(usage) = self.usage.get_mut(key) else {
+    pub(super) fn end_use(&mut self, ended: &EntryUse, now: Instant) -> bool {
+        let usage = self.usage.get_mut(&ended.key);
+        let Some(usage) = usage.filter(|usage| usage.entry == ended.entry) else {
             return false;
         };
         usage.active = usage.active.saturating_sub(1);
@@ -143,11 +162,7 @@ impl SessionTable {
 
     /// Adds an idle entry.
     pub(super) fn insert_unused(&mut self, key: UsageKey, now: Instant) {
-        let unused = SessionUsage {
-            active: 0,
-            idle_since: now,
-        };
-        self.usage.entry(key).or_insert(unused);
+        self.entry(key, now);
         self.changed = true;
     }
 
@@ -186,6 +201,11 @@ impl SessionTable {
     /// The sessions whose end has begun.
     pub(super) fn ending(&self) -> Vec<SessionKey> {
         self.ending.iter().cloned().collect()
+    }
+
+    /// Whether there is something new to store.
+    pub(super) const fn is_changed(&self) -> bool {
+        self.changed
     }
 
     /// Whether there is such an entry.
@@ -286,16 +306,19 @@ mod tests {
     #[test]
     fn an_idle_session_is_due_after_its_timeout() {
         let (mut table, start) = (SessionTable::default(), Instant::now());
-        table.begin_use(usage_key("a"), start);
-        table.begin_use(usage_key("a"), start);
-        assert!(!table.end_use(&usage_key("a"), start));
+        let first = table.begin_use(usage_key("a"), start);
+        let second = table.begin_use(usage_key("a"), start);
+        assert!(!table.end_use(&first, start));
         assert_eq!(table.due(start + 2 * IDLE, IDLE), (vec![], None));
-        assert!(table.end_use(&usage_key("a"), start + IDLE));
+        assert!(table.end_use(&second, start + IDLE));
         let due = table.due(start + IDLE, IDLE);
         assert_eq!(due, (vec![], Some(start + 2 * IDLE)));
         // Used again meanwhile: the scheduled search notices that.
-        table.begin_use(usage_key("a"), start + IDLE);
-        assert!(!table.end_use(&usage_key("a"), start + 3 * IDLE));
+        let third = table.begin_use(usage_key("a"), start + IDLE);
+        assert!(!table.is_due(&usage_key("a"), start + 9 * IDLE, IDLE));
+        assert!(!table.end_use(&third, start + 3 * IDLE));
+        assert!(!table.is_due(&usage_key("a"), start + 3 * IDLE, IDLE));
+        assert!(table.is_due(&usage_key("a"), start + 4 * IDLE, IDLE));
         let due = table.due(start + 2 * IDLE, IDLE);
         assert_eq!(due, (vec![], Some(start + 4 * IDLE)));
         assert_eq!(
@@ -365,10 +388,15 @@ mod tests {
     #[test]
     fn what_ended_is_not_due_and_leaving_it_is_nothing() {
         let (mut table, now) = (SessionTable::default(), Instant::now());
-        table.begin_use(usage_key("a"), now);
+        let before = table.begin_use(usage_key("a"), now);
         table.begin_end(&key("a"));
-        assert!(!table.end_use(&usage_key("a"), now));
+        assert!(!table.end_use(&before, now));
         assert_eq!(table.due(now + IDLE, IDLE), (vec![], None));
+        // Nor is it one of the session that begins under its name.
+        let other = table.begin_use(usage_key("a"), now);
+        assert!(!table.end_use(&before, now));
+        assert_eq!(table.due(now + IDLE, IDLE), (vec![], None));
+        assert!(table.end_use(&other, now));
     }
 
     #[test]

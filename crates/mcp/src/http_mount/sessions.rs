@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::session_prefix::{MCP_PREFIX, STDIO_PREFIX};
 use super::session_table::{
-    McpSession, SESSIONS, SESSIONS_PER_PRINCIPAL, SessionKey, SessionLimit, SessionTable,
+    EntryUse, McpSession, SESSIONS, SESSIONS_PER_PRINCIPAL, SessionKey, SessionLimit, SessionTable,
     StoredSessions, UsageKey,
 };
 use crate::client::ConnectedClient;
@@ -57,7 +57,7 @@ pub(super) struct AnonymousInitialize;
 #[derive(Debug)]
 pub(super) struct SessionUse {
     sessions: HttpSessions,
-    keys: Vec<UsageKey>,
+    uses: Vec<EntryUse>,
 }
 
 impl HttpSessions {
@@ -132,15 +132,15 @@ impl HttpSessions {
     /// Uses these entries until the response is sent.
     pub(super) fn begin_use(&self, keys: Vec<UsageKey>) -> SessionUse {
         let now = Instant::now();
-        let mut must_store = false;
-        for key in &keys {
-            must_store |= self.0.table.lock().begin_use(key.clone(), now);
-        }
-        if must_store {
+        let mut table = self.0.table.lock();
+        let begun = keys.into_iter().map(|key| table.begin_use(key, now));
+        let uses = begun.collect();
+        if table.is_changed() {
             self.0.changed.notify_one();
         }
+        drop(table);
         let sessions = self.clone();
-        SessionUse { sessions, keys }
+        SessionUse { sessions, uses }
     }
 
     /// As [`SessionTable::admit`].
@@ -360,8 +360,8 @@ impl Drop for SessionUse {
         let now = Instant::now();
         let mut table = self.sessions.0.table.lock();
         let mut must_notify = false;
-        for key in &self.keys {
-            must_notify |= table.end_use(key, now);
+        for ended in &self.uses {
+            must_notify |= table.end_use(ended, now);
         }
         drop(table);
         if must_notify {

@@ -107,6 +107,26 @@ async fn requests_to_rest_are_uses_of_the_session_that_they_name() {
 }
 
 #[tokio::test]
+async fn a_session_that_begins_again_is_in_use_whatever_ends_of_the_earlier_one() {
+    let web = HttpFixture::with(|change| change.mcp_options.session_idle = IDLE).await;
+    let session = RestSession::new(&web, "again");
+    let earlier = session.hold().await;
+    let ended = web.agent(&web.token).at("/mcp/s/again").delete().await;
+    assert_eq!(ended.status, 204);
+    let stream = session.hold().await;
+    let pipe = PidPipe::new(web.bench.work.path(), "again");
+    session.start(&pipe.script(), json!({})).await;
+    let process = pipe.process().await;
+    drop(earlier);
+    await_idle_end(&web, "first").await;
+    await_idle_end(&web, "second").await;
+    assert!(process.is_alive());
+    drop(stream);
+    process.wait_exit().await;
+    web.close().await;
+}
+
+#[tokio::test]
 async fn a_session_of_local_clients_is_not_ended_by_requests_over_http() {
     let web = HttpFixture::with(|change| change.mcp_options.session_idle = IDLE).await;
     let pipe = PidPipe::new(web.bench.work.path(), "local");
