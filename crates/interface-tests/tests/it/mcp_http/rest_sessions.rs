@@ -76,7 +76,7 @@ async fn requests_to_rest_are_uses_of_the_session_that_they_name() {
     let headers = [("authorization", bearer.as_str()), (SESSION, "socket")];
     let path = format!("{API}/{id}/terminal");
     let attachment = TestWebSocket::tcp(web.address, &path, &headers).await;
-    let mut attachment = attachment.ok().expect("an upgrade");
+    let mut attachment = attachment.expect("an upgrade");
     attachment.wait_message("hello").await;
     drop(held);
     // A wait.
