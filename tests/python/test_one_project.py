@@ -294,13 +294,20 @@ def test_streams_carry_only_what_is_seen(served):
     headers = {"Authorization": f"Bearer {served.secrets['beta']}", "Accept": "text/event-stream"}
     connection.request("GET", "/api/v1/events?cursor=0", headers=headers)
     response = connection.getresponse()
+    for name in ("alpha", "both"):
+        path = f"/api/v1/projects/{quote(served.projects.alpha, safe='')}/execute"
+        assert ask(served, name, "POST", path, {"template_id": "refused-of-alpha", "interactive": False})[0] == 422
     last = start(served, "beta", ["echo", "last"], served.projects.beta)
-    text = ""
-    while last not in text:
-        text += response.readline().decode()
+    lines = [""]
+    while last not in lines[-1]:
+        lines.append(response.readline().decode())
     connection.close()
+    # A refusal repeats what its own request named.
+    text = "".join(line for line in lines if '"event":"refused"' not in line)
     assert CANARY not in text and served.projects.beta in text
-    assert CANARY in json.dumps(must(served, "alpha", "GET", "/api/v1/events?cursor=0"))
+    assert "refused-of-alpha" not in "".join(lines)
+    of_alpha = json.dumps(must(served, "alpha", "GET", "/api/v1/events?cursor=0"))
+    assert CANARY in of_alpha and "refused-of-alpha" in of_alpha
 
 
 def test_the_socket_of_questions_tells_only_of_those_that_are_seen(served):

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use ostler_backend::Backend;
 use ostler_journal::{HeadKey, HeadWriter, Ledger, LedgerEntry, LedgerReader, WriteError};
-use ostler_model::{BackendName, CapabilitySet, Event, ExecutionId, Owner, Spec, Timestamp};
+use ostler_model::{
+    BackendName, CapabilitySet, ErrorCode, Event, ExecutionId, Owner, Spec, Timestamp,
+};
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, broadcast, watch};
@@ -280,15 +282,18 @@ impl EngineInner {
     }
 
     /// Records a refused request in the ledger.
-    pub(crate) fn record_refusal(&self, owner: &Owner, detail: LedgerDetail, error: &Error) {
+    pub(crate) fn record_refusal(
+        &self,
+        owner: &Owner,
+        detail: LedgerDetail,
+        code: ErrorCode,
+        message: String,
+    ) {
         self.write_ledger(&LedgerEntry {
             at: Timestamp::now(),
             execution: None,
             by: owner.clone(),
-            event: Event::Refused {
-                code: error.code(),
-                message: error.to_string(),
-            },
+            event: Event::Refused { code, message },
             detail,
         });
     }

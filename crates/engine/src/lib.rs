@@ -43,6 +43,7 @@ mod prompt_watch;
 mod race_tests;
 mod random_hex;
 mod recover;
+mod refused_request;
 mod registry;
 pub mod request;
 mod retention;
@@ -89,6 +90,7 @@ pub use monitor::{UsageHistory, UsageHistoryQuery, UsageListener, UsageResolutio
 pub use ostler_lifecycle::{context::ContextState, readiness, supervisor};
 pub use ostler_model::{PortRequest, RetentionRequest, SandboxOptions, StartOptions};
 pub use project::project_of;
+pub use refused_request::RefusedRequest;
 pub use request::{ClientKind, ListFilter, StartRequest, StdinRequest, StopRequest, WaitFor};
 pub use search::{SentInput, plain_text};
 pub use secret_bindings::{SecretBinding, SecretHolder, SecretHolders};

@@ -6,13 +6,15 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use ostler_engine::{ClientKind, Engine, RefusedRequest};
 use ostler_interface::http::{
-    HttpProblem, SessionUseGuard, SessionUses, hold_until_sent, identity, requested_session,
+    HttpIdentity, HttpProblem, SessionUseGuard, SessionUses, hold_until_sent, identity,
+    requested_session,
 };
 use ostler_model::{Caller, ErrorCode};
 
@@ -24,7 +26,7 @@ use crate::listen::{ConnectionPermit, RequestToken};
 use crate::options::{HttpAccess, HttpOptions};
 use crate::origin_check::OriginCheck;
 use crate::rate_limit::RateLimiter;
-use crate::rest::{docs_page, route_access};
+use crate::rest::{docs_page, in_named_session, record_refusal, route_access};
 use crate::site::StaticSite;
 use crate::valid_response::while_valid;
 use crate::web::{SessionChange, is_session_change, remove_credentials, session_change};
@@ -38,6 +40,8 @@ pub struct AppParts {
     pub sessions: Arc<dyn SessionUses>,
     /// The routes of [`rest`](crate::rest).
     pub rest: Router,
+    /// The engine, whose audit log holds what is refused here.
+    pub engine: Engine,
     /// The options of the server.
     pub options: HttpOptions,
 }
@@ -62,9 +66,10 @@ pub fn app(parts: AppParts) -> Router {
         mcp,
         sessions,
         rest,
+        engine,
         options,
     } = parts;
-    let routes = mcp.merge(rest_routes(rest, sessions));
+    let routes = mcp.merge(rest_routes(rest, RestCallerLayer { sessions, engine }));
     let auth = Arc::new(AuthLayer {
         origin_check: OriginCheck {
             hosts: options.hosts,
@@ -90,8 +95,15 @@ fn prefixed(prefix: &str, routes: Router) -> Router {
     Router::new().nest(prefix, routes)
 }
 
-fn rest_routes(rest: Router, sessions: Arc<dyn SessionUses>) -> Router {
-    rest.layer(middleware::from_fn_with_state(sessions, insert_rest_caller))
+/// What the caller of a request to REST is found out with.
+#[derive(Debug, Clone)]
+struct RestCallerLayer {
+    sessions: Arc<dyn SessionUses>,
+    engine: Engine,
+}
+
+fn rest_routes(rest: Router, layer: RestCallerLayer) -> Router {
+    rest.layer(middleware::from_fn_with_state(layer, insert_rest_caller))
 }
 
 /// Authenticates a request; one without valid credentials gets no further.
@@ -181,10 +193,11 @@ fn reject(mut response: Response) -> Response {
     response
 }
 
-/// Takes the caller of REST requests from the token. Their session is in use until the response is
-/// sent, and as long as what continues on an upgraded connection.
+/// Takes the caller of REST requests from the token. What its scopes do not permit is refused, and
+/// recorded in the audit log. The session is in use until the response is sent, and as long as what
+/// continues on an upgraded connection.
 async fn insert_rest_caller(
-    State(sessions): State<Arc<dyn SessionUses>>,
+    State(layer): State<RestCallerLayer>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -192,30 +205,36 @@ async fn insert_rest_caller(
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
-    let caller = match identity(&parts) {
+    let identity = match identity(&parts) {
         Ok(identity) => identity,
         Err(problem) => return problem.into_response(),
     };
     let route = parts.extensions.get::<MatchedPath>();
     let route = route.map_or("", MatchedPath::as_str);
-    let is_shutdown = route.ends_with("/api/v1/shutdown");
-    if is_shutdown && !caller.may_stop {
-        let message = "the token does not have the scope daemon:stop";
-        return HttpProblem::new(ErrorCode::Permission, message, None).into_response();
-    }
-    let mut rest_caller = caller.rest_caller();
-    if route_access::writes(&parts.method, route) {
-        let what = format!("{} {route}", parts.method);
-        if let Err(error) = caller.access.check_write(&what) {
-            return HttpProblem::from(error).into_response();
+    let what = format!("{} {route}", parts.method);
+    let session_use = match permitted_caller(&identity, &parts.method, route, &what) {
+        Ok(caller) => {
+            let session_use = begin_session_use(layer.sessions.as_ref(), &parts, &caller);
+            parts.extensions.insert(caller);
+            session_use
         }
-        rest_caller = caller.access.writer(rest_caller);
-    }
-    let session_use = match begin_session_use(sessions.as_ref(), &parts, &rest_caller) {
+        Err(problem) => {
+            let caller = identity.rest_caller();
+            // A name that is no session's is the lesser problem.
+            let in_session = in_named_session(caller.clone(), &parts.headers);
+            let request = RefusedRequest {
+                client_kind: Some(ClientKind::Rest),
+                ..RefusedRequest::new(what)
+            };
+            let caller = in_session.unwrap_or(caller);
+            record_refusal(&layer.engine, &caller, request, &problem);
+            return problem.into_response();
+        }
+    };
+    let session_use = match session_use {
         Ok(session_use) => session_use,
         Err(problem) => return problem.into_response(),
     };
-    parts.extensions.insert(rest_caller);
     let Some(session_use) = session_use else {
         return next
             .run(limits::limit_body(Request::from_parts(parts, body)))
@@ -243,4 +262,27 @@ fn begin_session_use(
         (None, Some(shared)) => Ok(sessions.begin_shared_use(principal, shared)),
         (None, None) => Ok(None),
     }
+}
+
+/// The caller of a request by a client whose scopes permit it.
+///
+/// # Errors
+/// [`ErrorCode::Permission`], with the scope that is missing; `what` names the request.
+fn permitted_caller(
+    identity: &HttpIdentity,
+    method: &Method,
+    route: &str,
+    what: &str,
+) -> Result<Caller, HttpProblem> {
+    let is_shutdown = route.ends_with("/api/v1/shutdown");
+    if is_shutdown && !identity.may_stop {
+        let message = "the token does not have the scope daemon:stop";
+        return Err(HttpProblem::new(ErrorCode::Permission, message, None));
+    }
+    let caller = identity.rest_caller();
+    if !route_access::writes(method, route) {
+        return Ok(caller);
+    }
+    identity.access.check_write(what)?;
+    Ok(identity.access.writer(caller))
 }

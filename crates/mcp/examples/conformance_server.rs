@@ -45,7 +45,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     });
     let router = app(AppParts {
         mcp,
-        rest: router(RestState::new(engine, shutdown.clone())),
+        rest: router(RestState::new(engine.clone(), shutdown.clone())),
+        engine,
         options: HttpOptions::new(HttpAccess::Open(principal), Some(project)),
     });
     let listener = TcpListener::bind("127.0.0.1:0").await?;

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::slice::from_ref;
 
 use futures_util::FutureExt as _;
-use ostler_engine::StartGuard;
+use ostler_engine::{RefusedRequest, StartGuard};
 use ostler_model::{Caller, ErrorCode, ExecutionId};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, JsonObject, ProtocolVersion,
@@ -87,7 +87,10 @@ pub(super) async fn handle_call(
     let call_context = call_context(call_request, &request)?;
     let no_arguments = JsonObject::new();
     let arguments = request.arguments.as_ref().unwrap_or(&no_arguments);
-    let permitted = tool_access::caller_of(client, tool, arguments);
+    let permitted = tool_access::caller_of(client, tool, arguments).inspect_err(|failure| {
+        let refused = RefusedRequest::new(format!("tool {}", tool.name));
+        tool_access::record_refusal(mcp_state.engine(), &client.caller, refused, failure);
+    });
     let permitted = permitted.and_then(|caller| {
         ensure_dispatched_once(call_request, tool, arguments)?;
         Ok(caller)

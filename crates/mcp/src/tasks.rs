@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Engine, Error, ExecutionInfo, WaitEnd, WaitFor};
+use ostler_engine::{Engine, Error, ExecutionInfo, RefusedRequest, WaitEnd, WaitFor};
 use ostler_model::{Caller, Timestamp};
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -22,7 +22,7 @@ use super::state::McpState;
 use super::task_origins::TaskOrigin;
 use super::tool_call::ToolCall;
 use super::tools::{self, ToolDefinition};
-use super::{elicit, to_rmcp};
+use super::{elicit, to_rmcp, tool_access};
 use ostler_interface::error::{ApiError, object};
 use ostler_interface::params::ParameterKind;
 
@@ -97,7 +97,7 @@ pub(super) async fn update_task(
     // Whom the task is unknown to is told that, whatever else the scopes permit.
     let found = mcp_state.engine().info(&client.caller, &request.task_id);
     let info = found.map_err(|error| unknown_task(&request.task_id, &error))?;
-    let caller = writer(client, "an answer to a task")?;
+    let caller = writer(mcp_state, client, "an answer to a task")?;
     let found = mcp_state.engine().info(&caller, &request.task_id);
     found.map_err(|error| unknown_task(&request.task_id, &error))?;
     for (key, value) in request.input_responses {
@@ -144,7 +144,7 @@ pub(super) async fn cancel_task(
     client: &ConnectedClient,
     request: CancelTaskParams,
 ) -> Result<(), ErrorData> {
-    let caller = writer(client, "the end of a task")?;
+    let caller = writer(mcp_state, client, "the end of a task")?;
     let cancelled = mcp_state.engine().cancel(&caller, &request.task_id);
     let wait = Duration::from_millis(CANCEL_WAIT_MS);
     match tokio::time::timeout(wait, cancelled).await {
@@ -154,9 +154,12 @@ pub(super) async fn cancel_task(
     }
 }
 
-/// The caller of what changes something; `what` names it.
-fn writer(client: &ConnectedClient, what: &str) -> Result<Caller, ErrorData> {
-    let permitted = client.access.check_write(what);
+/// The caller of what changes something; `what` names it. A refusal is recorded.
+fn writer(mcp_state: &McpState, client: &ConnectedClient, what: &str) -> Result<Caller, ErrorData> {
+    let permitted = client.access.check_write(what).inspect_err(|error| {
+        let refused = RefusedRequest::new(what);
+        tool_access::record_refusal(mcp_state.engine(), &client.caller, refused, error);
+    });
     permitted.map_err(|error| ErrorData::invalid_request(error.message, None))?;
     Ok(client.access.writer(client.caller.clone()))
 }

@@ -151,6 +151,7 @@ impl HttpListener {
         let (access, stop) = (self.options.access.clone(), server.stop.clone());
         let watch = async move { stop.run_until_cancelled(access.watch_changes()).await };
         server.tracker.spawn(watch);
+        let engine = server.mcp_state.engine().clone();
         let mcp = http_routes(McpHttpParts {
             state: server.mcp_state,
             options: self.mcp_options,
@@ -161,6 +162,7 @@ impl HttpListener {
             mcp: mcp.routes,
             sessions: mcp.sessions,
             rest: count_in_flight(router(server.rest.clone()), server.idle_tracker.count()),
+            engine,
             options: self.options,
         });
         let router = observe(router, &server.rest);

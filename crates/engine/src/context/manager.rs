@@ -24,6 +24,7 @@ use crate::error::{ContextError, Error};
 use crate::keyed_mutex::KeyedMutex;
 use crate::project;
 use crate::random_hex::random_bytes;
+use crate::refused_request::RefusedRequest;
 use crate::request::StartRequest;
 use crate::settings::ContextSettings;
 use crate::start::{ApprovalMode, Launcher, StartGuard, find_existing_after_starts};
@@ -31,6 +32,8 @@ use crate::stop;
 
 /// The reason of stops for a context that is removed.
 const STOP_REASON: &str = "its context is removed";
+/// What the ledger calls a request for a context that is refused.
+const OPEN_REQUEST: &str = "the context of a project";
 
 /// Creates contexts, lets starts use them, and ends them. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -63,7 +66,8 @@ impl ContextManager {
         &self.core.settings.contexts
     }
 
-    /// See [`Engine::open_context`](crate::Engine::open_context).
+    /// See [`Engine::open_context`](crate::Engine::open_context). A refusal is recorded in the
+    /// ledger.
     pub(crate) async fn open(
         &self,
         caller: &Caller,
@@ -72,6 +76,25 @@ impl ContextManager {
         if self.core.closing.is_cancelled() {
             return Err(Error::Closing);
         }
+        let refused = RefusedRequest {
+            project: Some(request.project.clone()),
+            cwd: request.directory.clone(),
+            ..RefusedRequest::new(OPEN_REQUEST)
+        };
+        let opened = self.find_or_create(caller, request).await;
+        opened.inspect_err(|error| {
+            let (owner, message) = (refused.owner(caller), error.to_string());
+            self.core
+                .record_refusal(&owner, refused.into_detail(), error.code(), message);
+        })
+    }
+
+    /// The warm context of the caller for this project, or a new one.
+    async fn find_or_create(
+        &self,
+        caller: &Caller,
+        request: ContextRequest,
+    ) -> Result<(ContextInfo, bool), Error> {
         project::check_project(caller, Some(&request.project))?;
         request.check(&self.core.settings, caller)?;
         let key = ContextKey::new(caller, &request.project);
@@ -252,11 +275,12 @@ impl ContextManager {
         }
     }
 
-    /// As the launcher starts a request; in a context, with what that adds to it.
+    /// As the launcher starts a request; in a context, with what that adds to it. A refusal is
+    /// recorded in the ledger.
     pub(crate) async fn start(
         &self,
         caller: &Caller,
-        request: StartRequest,
+        mut request: StartRequest,
         report_start: bool,
     ) -> Result<StartGuard, Error> {
         if request.context.is_none() {
@@ -266,7 +290,10 @@ impl ContextManager {
         if let Some(guard) = find_existing_after_starts(&self.core, caller, request.id).await? {
             return Ok(guard);
         }
-        let (request, caller, context_use) = self.enter(caller, request)?;
+        let entered = self.enter(caller, &mut request);
+        let (caller, context_use) = entered.inspect_err(|error| {
+            self.launcher.record_refusal(caller, &request, error);
+        })?;
         let guard = self.launcher.start(&caller, request, report_start).await?;
         context_use.bind(guard.execution())?;
         Ok(guard)
@@ -276,13 +303,13 @@ impl ContextManager {
     pub(crate) async fn check_start(
         &self,
         caller: &Caller,
-        request: StartRequest,
+        mut request: StartRequest,
     ) -> Result<(), Error> {
         let mode = ApprovalMode::Request;
         if request.context.is_none() {
             return self.launcher.check(caller, request, mode).await;
         }
-        let (request, caller, _context_use) = self.enter(caller, request)?;
+        let (caller, _context_use) = self.enter(caller, &mut request)?;
         self.launcher.check(&caller, request, mode).await
     }
 
@@ -290,19 +317,19 @@ impl ContextManager {
     fn enter(
         &self,
         caller: &Caller,
-        mut request: StartRequest,
-    ) -> Result<(StartRequest, Caller, ContextUse), Error> {
+        request: &mut StartRequest,
+    ) -> Result<(Caller, ContextUse), Error> {
         let id = request.context.clone().ok_or(ContextError::NotFound)?;
         let record = self.table.find(caller, &id)?.record;
-        check_lifetime(&request)?;
-        check_directory(&record, &mut request)?;
+        check_lifetime(request)?;
+        check_directory(&record, request)?;
         self.check_health(&record)?;
         let context_use = ContextUse::enter(&self.table, &id)?;
         let mut caller = caller.clone();
         caller.owner.project = Some(record.project.clone());
         caller.owner.task.clone_from(&record.task);
-        self.complete(&record, &mut request);
-        Ok((request, caller, context_use))
+        self.complete(&record, request);
+        Ok((caller, context_use))
     }
 
     /// Adds the options, the variables and the limits of the context.

@@ -10,6 +10,7 @@ mod output;
 mod policy;
 mod processes;
 mod projects;
+mod refusals;
 mod services;
 mod shells;
 mod terminals;

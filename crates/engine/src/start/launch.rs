@@ -29,13 +29,12 @@ use crate::error::Error;
 use crate::execution::{ExecutionHandle, ExecutionIdentity, LiveState, StartOrigin};
 use crate::interaction::{InteractionService, Question};
 use crate::interaction_id::InteractionId;
+use crate::refused_request::COMMAND_CHARS;
 use crate::request::StartRequest;
 use crate::secret_texts::{ResolvedSecret, SecretTexts};
 use crate::settings::Settings;
 use crate::start_id::{self, StartIdAction};
 
-/// The longest command line in the ledger, in characters.
-const COMMAND_CHARS: usize = 4_096;
 /// The longest value, and name, of a template's parameter in the ledger, in characters.
 const PARAMETER_CHARS: usize = 256;
 
@@ -110,11 +109,15 @@ impl Launcher {
             return Err(Error::Closing);
         }
         let admission = queue::enter_queue(self, caller, request, quota_key).await;
-        admission.inspect_err(|error| {
-            let secrets = secrets::resolve(&core.settings, &caller.owner, request);
-            let detail = ledger_detail(&core.settings, request, &secrets.unwrap_or_default());
-            core.record_refusal(&caller.owner, detail, error);
-        })
+        admission.inspect_err(|error| self.record_refusal(caller, request, error))
+    }
+
+    /// Records in the ledger that a start was refused.
+    pub(crate) fn record_refusal(&self, caller: &Caller, request: &StartRequest, error: &Error) {
+        let core = &self.core;
+        let secrets = secrets::resolve(&core.settings, &caller.owner, request);
+        let detail = ledger_detail(&core.settings, request, &secrets.unwrap_or_default());
+        core.record_refusal(&caller.owner, detail, error.code(), error.to_string());
     }
 
     /// Whether the request would be started now if a slot were free.
@@ -208,7 +211,9 @@ impl Launcher {
         });
         started
             .map_err(|error| error.with_disk_space(&core.settings.state_dir))
-            .inspect_err(|error| core.record_refusal(&caller.owner, detail, error))
+            .inspect_err(|error| {
+                core.record_refusal(&caller.owner, detail, error.code(), error.to_string());
+            })
     }
 
     /// As [`admit`], and with a person's approval where the policy requires it: requested last, only

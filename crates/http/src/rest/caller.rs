@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use ostler_interface::http::{HttpIdentity, HttpProblem, requested_session};
 use ostler_interface::project_access::ProjectAccess;
@@ -64,11 +65,18 @@ impl<S: Sync> FromRequestParts<S> for RequestCaller {
                 None,
             ));
         };
-        let mut caller = caller.clone();
-        if let Some(name) = requested_session(&parts.headers)? {
-            caller.owner.session = Some(name);
-            caller.scope = Scope::Session;
-        }
-        Ok(Self(caller))
+        in_named_session(caller.clone(), &parts.headers).map(Self)
     }
+}
+
+/// The caller in the session that the headers name, where they name one.
+///
+/// # Errors
+/// Where it is no name of a session.
+pub(crate) fn in_named_session(mut caller: Caller, headers: &HeaderMap) -> RestResult<Caller> {
+    if let Some(name) = requested_session(headers)? {
+        caller.owner.session = Some(name);
+        caller.scope = Scope::Session;
+    }
+    Ok(caller)
 }

@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{MatchedPath, State};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use ostler_api::{ContextChoice, ExecuteBody, ShellStartBody, TaskStartedBody};
-use ostler_engine::{ClientKind, ContextInfo, ContextRequest, StartRequest};
+use ostler_engine::{ClientKind, ContextInfo, ContextRequest, RefusedRequest, StartRequest};
 use ostler_interface::error::ApiError;
 use ostler_interface::http::HttpProblem;
 use ostler_interface::project_access::ProjectAccess;
 use ostler_interface::templates::{find_template, parameter_values, template_command};
-use ostler_model::{ByteString, Caller, Command};
+use ostler_model::{ByteString, Caller, Command, ContextId};
 
 use super::caller::{RequestAccess, RequestCaller};
 use super::extract::{JsonBody, PathId};
+use super::refusal::record_refusal;
 use super::response::RestResult;
 use super::state::RestState;
 
@@ -23,32 +24,36 @@ use super::state::RestState;
 /// template the scopes that it requires.
 pub(super) async fn execute(
     State(state): State<RestState>,
-    RequestCaller(mut caller): RequestCaller,
+    RequestCaller(caller): RequestCaller,
     RequestAccess(access): RequestAccess,
     PathId(project): PathId,
     route: MatchedPath,
     JsonBody(mut body): JsonBody<ExecuteBody>,
 ) -> RestResult<(StatusCode, Json<TaskStartedBody>)> {
-    let written = match (&body.template_id, &body.context) {
-        (None, _) => Some("a start without a template"),
-        (Some(_), Some(_)) => Some("field 'context'"),
-        (Some(_), None) => None,
+    let (asking, refused) = (caller.clone(), refused_request(&route, &project, &body));
+    // What the engine refuses it records itself: the context of a project, and the start.
+    let refuse = |problem: HttpProblem| {
+        record_refusal(&state.engine, &asking, refused.clone(), &problem);
+        problem
     };
-    if let Some(what) = written {
-        access.check_write(what)?;
-        caller = access.writer(caller);
-    }
-    state.engine.check_project(&caller, &project)?;
-    let context = body.context.take();
-    let context = match context {
-        Some(choice) => find_context(&state, &caller, &project, choice).await?,
-        None => None,
+    let mut caller = permitted_caller(&state, &access, caller, &project, &body).map_err(refuse)?;
+    let context = match body.context.take() {
+        None | Some(ContextChoice::OfProject(false)) => None,
+        Some(ContextChoice::OfProject(true)) => {
+            let request = ContextRequest::new(project.as_str());
+            let (context, _is_new) = state.engine.open_context(&caller, request).await?;
+            Some(context)
+        }
+        Some(ContextChoice::Id(id)) => {
+            Some(context_of_project(&state, &caller, &project, &id).map_err(refuse)?)
+        }
     };
     if let Some(context) = &context {
         body.cwd.get_or_insert_with(|| context.directory.clone());
     }
     caller.owner.project = Some(project.clone());
-    let mut request = start_request(&state, &caller, &access, &project, body).await?;
+    let requested = start_request(&state, &caller, &access, &project, body).await;
+    let mut request = requested.map_err(refuse)?;
     request.client_kind = ClientKind::Rest;
     request.context = context.map(|context| context.id);
     request.is_task = true;
@@ -65,25 +70,53 @@ pub(super) async fn execute(
     Ok((StatusCode::ACCEPTED, Json(body)))
 }
 
+/// What the audit log says of the request where it is refused.
+fn refused_request(route: &MatchedPath, project: &str, body: &ExecuteBody) -> RefusedRequest {
+    let command = body.command.clone().map(|program| Command::Argv {
+        program,
+        args: body.args.clone(),
+    });
+    RefusedRequest {
+        client_kind: Some(ClientKind::Rest),
+        command,
+        cwd: body.cwd.clone().or_else(|| directory_of(project)),
+        template: body.template_id.clone(),
+        project: Some(project.to_owned()),
+        ..RefusedRequest::new(format!("{} {}", Method::POST, route.as_str()))
+    }
+}
+
+/// The caller with what the request reaches, where it may start this in the project.
+fn permitted_caller(
+    state: &RestState,
+    access: &ProjectAccess,
+    mut caller: Caller,
+    project: &str,
+    body: &ExecuteBody,
+) -> RestResult<Caller> {
+    let written = match (&body.template_id, &body.context) {
+        (None, _) => Some("a start without a template"),
+        (Some(_), Some(_)) => Some("field 'context'"),
+        (Some(_), None) => None,
+    };
+    if let Some(what) = written {
+        access.check_write(what)?;
+        caller = access.writer(caller);
+    }
+    state.engine.check_project(&caller, project)?;
+    Ok(caller)
+}
+
 /// The context that a task is to run in; it must be one of the project.
-async fn find_context(
+fn context_of_project(
     state: &RestState,
     caller: &Caller,
     project: &str,
-    choice: ContextChoice,
-) -> RestResult<Option<ContextInfo>> {
-    let id = match choice {
-        ContextChoice::OfProject(false) => return Ok(None),
-        ContextChoice::OfProject(true) => {
-            let request = ContextRequest::new(project);
-            let (context, _is_new) = state.engine.open_context(caller, request).await?;
-            return Ok(Some(context));
-        }
-        ContextChoice::Id(id) => id,
-    };
+    id: &ContextId,
+) -> RestResult<ContextInfo> {
     let context = state.engine.context(caller, id.as_str())?;
     if context.project == project {
-        return Ok(Some(context));
+        return Ok(context);
     }
     Err(HttpProblem::value(format!(
         "field 'context': {id} belongs to project '{}', not to '{project}'",

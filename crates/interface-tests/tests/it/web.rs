@@ -90,6 +90,7 @@ impl HttpFixture {
             mcp: mcp.routes,
             sessions: mcp.sessions,
             rest: router(RestState::new(bench.engine.clone(), shutdown.clone())),
+            engine: bench.engine.clone(),
             options,
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use ostler_engine::{ClientKind, StartRequest, WaitFor};
+use ostler_engine::{ClientKind, RefusedRequest, StartRequest, WaitFor};
 use ostler_interface::error::ApiError;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 use ostler_interface::templates::{find_template, template_command};
 use ostler_model::ByteString;
 
+use crate::tool_access;
 use crate::tool_call::ToolCall;
 use crate::tools::core::{TIMEOUT_LIMIT_S, WAIT_MS, reply_with_watch, start_without_wait};
 use crate::tools::params::isolation;
@@ -50,7 +51,18 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
 };
 
 async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
-    let mut request = start_request(call, &mut arguments).await?;
+    let directory = arguments.text("cwd").unwrap_or_default();
+    let id = arguments.required_text("id");
+    let refused = RefusedRequest {
+        client_kind: Some(ClientKind::Core),
+        cwd: Some(call.resolve_directory(&directory)),
+        template: Some(id.clone()),
+        ..RefusedRequest::new("tool template_run")
+    };
+    let requested = start_request(call, &id, &directory, &mut arguments).await;
+    let mut request = requested.inspect_err(|failure| {
+        tool_access::record_refusal(call.engine, call.caller, refused, failure);
+    })?;
     let selection = OutputSelection::with_size(&arguments);
     let options = WaitOptions {
         timeout: wait_for::parse_wait_ms(&arguments),
@@ -68,27 +80,27 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
 
 async fn start_request(
     call: ToolCall<'_>,
+    id: &str,
+    directory: &str,
     arguments: &mut Arguments,
 ) -> Result<StartRequest, ApiError> {
-    let directory = arguments.text("cwd").unwrap_or_default();
-    let cwd = call.resolve_directory(&directory);
+    let cwd = call.resolve_directory(directory);
     if !call.access.may_write(call.caller.owner.project.as_deref()) {
         call.engine.check_directory(call.caller, cwd.as_path())?;
     }
     let files = &call.state.options().templates;
     let projects = &call.caller.projects.visible;
     let catalog = files.load(Some(cwd.as_path().to_owned()), projects).await?;
-    let id = arguments.required_text("id");
     let values = arguments.map("parameters").into_iter();
     let values = values
         .map(|(name, value)| (name, ByteString::from(value)))
         .collect();
-    let made = template_command(&catalog, call.caller, call.access, &id, &values)?;
-    let request = call.start_request(made.command, &directory);
+    let made = template_command(&catalog, call.caller, call.access, id, &values)?;
+    let request = call.start_request(made.command, directory);
     let mut request = request.with_template(made.record);
     request.client_kind = ClientKind::Core;
     request.options.timeout = arguments.count("timeout").map(Duration::from_secs);
-    request.options.description = find_template(&catalog, &id)?.template.name.clone();
+    request.options.description = find_template(&catalog, id)?.template.name.clone();
     request.options.approval = arguments.text("approval");
     Ok(request)
 }

@@ -1,0 +1,135 @@
+"""The audit log holds requests that were refused before anything was started, whoever refused them."""
+
+import json
+
+import pytest
+
+from harness import ClientTransport, HttpDaemon, Installation
+
+pytestmark = pytest.mark.anyio
+
+TOKENS = {
+    "user": ["sessions:all"],
+    "reader": ["sessions:all", "project:read"],
+    "limited": ["sessions:all", "project:write=mine"],
+}
+
+
+@pytest.fixture(scope="module")
+def served(binary):
+    """A daemon with a token of each kind."""
+    installation = Installation(binary)
+    try:
+        daemon = HttpDaemon(installation)
+        daemon.secrets = {}
+        for name, scopes in TOKENS.items():
+            words = [word for scope in scopes for word in ("--scope", scope)]
+            daemon.secrets[name] = json.loads(installation.cli("token", "new", name, *words, "--json").stdout)["token"]
+        yield daemon
+        daemon.end()
+    finally:
+        installation.close()
+
+
+def ask(daemon, name, method, path, body=None, **headers):
+    connection = daemon.connect()
+    headers = {key.replace("_", "-"): value for key, value in headers.items()}
+    connection.request(method, path, body and json.dumps(body), {"Authorization": f"Bearer {daemon.secrets[name]}", **headers})
+    response = connection.getresponse()
+    answer = response.status, json.loads(response.read() or "null")
+    connection.close()
+    return answer
+
+
+def entries(daemon, start=0):
+    return ask(daemon, "user", "GET", f"/api/v1/audit?from={start}&limit=1000")[1]["entries"]
+
+
+def position(daemon):
+    return entries(daemon)[-1]["seq"] + 1 if entries(daemon) else 0
+
+
+def argv(*words):
+    return {"argv": {"program": words[0], "args": list(words[1:])}}
+
+
+def refused_once(daemon, name, method, path, body, status, **headers):
+    """The one entry that a refused request adds."""
+    start = position(daemon)
+    answer = ask(daemon, name, method, path, body, **headers)
+    assert answer[0] == status, answer
+    [entry] = entries(daemon, start)
+    assert entry["event"] == "refused" and answer[1]["code"].startswith(entry["code"]), entry
+    assert entry["message"] == answer[1]["message"] and "execution" not in entry, entry
+    return entry
+
+
+@pytest.mark.parametrize(("method", "path", "body"), [
+    ("POST", "/api/v1/executions", {"command": argv("true"), "cwd": "/tmp"}),
+    ("POST", "/api/v1/contexts", {"project": "mine"}),
+    ("DELETE", "/api/v1/executions/{id}", None),
+    ("POST", "/api/v1/executions/{id}/signal", {"signal": "SIGKILL"}),
+])
+def test_what_the_scopes_do_not_permit_over_rest_is_recorded(served, method, path, body):
+    path_given = path.replace("{id}", "nothing")
+    entry = refused_once(served, "reader", method, path_given, body, 403, ostler_session="looking")
+    assert entry["detail"] == {"request": f"{method} {path}", "face": "rest"}
+    assert entry["by"]["session"] == "looking" and entry["by"]["channel"] == "network"
+    assert "project:write" in entry["message"]
+
+
+def test_a_shutdown_that_is_not_permitted_is_recorded(served):
+    entry = refused_once(served, "user", "POST", "/api/v1/shutdown", {}, 403)
+    assert entry["detail"]["request"] == "POST /api/v1/shutdown"
+
+
+@pytest.mark.parametrize(("name", "body", "status", "detail"), [
+    ("reader", {"command": "echo", "args": ["a b"], "cwd": "/tmp"}, 403, {"command": "echo 'a b'", "cwd": "/tmp"}),
+    ("limited", {"command": "true", "cwd": "/tmp"}, 403, {"command": "true"}),
+    ("user", {"template_id": "none", "cwd": "/tmp"}, 422, {"template": {"id": "none", "parameters": {}}}),
+    ("user", {"command": "true"}, 422, {"command": "true"}),
+    ("user", {"command": "true", "context": "ctx-0123456789ab"}, 404, {"command": "true"}),
+])
+def test_a_task_that_is_refused_is_recorded_with_what_is_known(served, name, body, status, detail):
+    path = "/api/v1/projects/other/execute"
+    entry = refused_once(served, name, "POST", path, {"interactive": False, **body}, status)
+    expected = {"request": "POST /api/v1/projects/{id}/execute", "face": "rest", **detail}
+    assert entry["by"]["project"] == "other"
+    assert {key: entry["detail"].get(key) for key in expected} == expected
+
+
+def test_a_context_that_is_refused_is_recorded_once(served):
+    for path, body in [("/api/v1/contexts", {"project": "other"}), ("/api/v1/contexts", {"project": "mine", "cwd": "relative"})]:
+        start = position(served)
+        status, problem = ask(served, "limited", "POST", path, body)
+        assert status in (403, 422), problem
+        [entry] = entries(served, start)
+        assert (entry["event"], entry["message"]) == ("refused", problem["message"])
+        assert entry["by"]["project"] == body["project"]
+    body = {"command": "true", "interactive": False, "context": True, "cwd": "/tmp"}
+    refused_once(served, "user", "POST", "/api/v1/projects/%2Fno%2Fsuch%2Fdirectory/execute", body, 422)
+
+
+def test_a_start_in_an_unknown_context_is_recorded(served):
+    body = {"command": argv("true"), "cwd": "/tmp", "context": "ctx-0123456789ab"}
+    start = position(served)
+    status, problem = ask(served, "user", "POST", "/api/v1/executions", body)
+    assert status >= 400
+    [entry] = entries(served, start)
+    assert (entry["event"], entry["detail"]["command"], entry["message"]) == ("refused", "true", problem["message"])
+
+
+async def test_what_the_scopes_do_not_permit_over_mcp_is_recorded(served):
+    headers = {"Authorization": f"Bearer {served.secrets['reader']}"}
+    transport = ClientTransport("http", "auto", served.installation, served, headers=headers, path="/p/core,template")
+    async with transport.agent() as agent:
+        for tool, arguments, detail in [
+            ("exec", {"command": "true"}, {"request": "tool exec"}),
+            ("template_run", {"id": "none", "cwd": "/tmp"},
+             {"request": "tool template_run", "face": "core", "cwd": "/tmp", "template": {"id": "none", "parameters": {}}}),
+        ]:
+            start = position(served)
+            answer = await agent.call(tool, **arguments)
+            assert answer.is_error, answer
+            [entry] = entries(served, start)
+            assert (entry["event"], entry["detail"]) == ("refused", detail) and answer.code.startswith(entry["code"])
