@@ -13,7 +13,8 @@ use std::time::Duration;
 use ostler_backend::Backend;
 use ostler_journal::{HeadKey, HeadWriter, Ledger, LedgerEntry, LedgerReader, WriteError};
 use ostler_model::{
-    BackendName, CapabilitySet, ErrorCode, Event, ExecutionId, Owner, Spec, Timestamp,
+    BackendName, CapabilitySet, ErrorCode, Event, ExecutionId, Owner, Principal, RequestedAction,
+    Spec, Timestamp,
 };
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -23,6 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::admission::container;
 use crate::error::Error;
+use crate::execution::ExecutionHandle;
 use crate::hooks::{ExecutionObserver, TerminalScreens};
 use crate::info::LifecycleEvent;
 use crate::keyed_mutex::KeyedMutex;
@@ -295,6 +297,22 @@ impl EngineInner {
             by: owner.clone(),
             event: Event::Refused { code, message },
             detail,
+        });
+    }
+
+    /// Records in the ledger what a caller did to an execution.
+    pub(crate) fn record_requested(
+        &self,
+        entry: &ExecutionHandle,
+        action: RequestedAction,
+        by: Principal,
+    ) {
+        self.write_ledger(&LedgerEntry {
+            at: Timestamp::now(),
+            execution: Some(entry.id),
+            by: Owner::clone(&entry.owner()),
+            event: Event::Requested { action, by },
+            detail: LedgerDetail::new(),
         });
     }
 

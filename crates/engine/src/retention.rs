@@ -7,7 +7,7 @@ use std::time::Duration;
 use ostler_journal::query::TrimmedRange;
 use ostler_journal::retention::{measure, trim};
 use ostler_model::event::TrimReason;
-use ostler_model::{Event, ExecutionId, Timestamp};
+use ostler_model::{Event, ExecutionId, Principal, RequestedAction, Timestamp};
 use tokio::time::Instant;
 
 use crate::engine_inner::{EngineInner, run_blocking};
@@ -118,7 +118,7 @@ pub(crate) async fn run(core: Arc<EngineInner>) {
         let (removals, wait) = core.retention.plan_removals(Timestamp::now());
         let mut has_failed = false;
         for (id, reason) in removals {
-            let problem = match remove(&core, id).await {
+            let problem = match remove(&core, id, None).await {
                 CleanOutcome::NotFound => continue,
                 CleanOutcome::Cleaned | CleanOutcome::Discarded => {
                     report_removal(id, reason);
@@ -160,8 +160,7 @@ pub(crate) async fn run(core: Arc<EngineInner>) {
     }
 }
 
-/// A removal that nobody expected is in the log: neither requests to remove nor the end of a
-/// retention have an entry in the ledger.
+/// A removal that nobody expected is in the log: the end of a retention has no entry in the ledger.
 fn report_removal(id: ExecutionId, reason: RemovalReason) {
     match reason {
         RemovalReason::Expired => tracing::debug!(%id, "removed: its retention is over"),
@@ -174,8 +173,13 @@ fn report_removal(id: ExecutionId, reason: RemovalReason) {
 }
 
 /// Removes an ended execution with its files. The caller that takes it out of the registry
-/// first removes it; the removal continues when the caller is gone.
-pub(crate) async fn remove(core: &Arc<EngineInner>, id: ExecutionId) -> CleanOutcome {
+/// first removes it; the removal continues when the caller is gone. One that was requested `by`
+/// somebody is recorded in the ledger.
+pub(crate) async fn remove(
+    core: &Arc<EngineInner>,
+    id: ExecutionId,
+    by: Option<Principal>,
+) -> CleanOutcome {
     let Some(entry) = core.registry.remove_ended(id) else {
         return match core.registry.get(id) {
             Some(_) => CleanOutcome::Running,
@@ -197,6 +201,9 @@ pub(crate) async fn remove(core: &Arc<EngineInner>, id: ExecutionId) -> CleanOut
         drop((permit, maintenance));
         match removed {
             Ok(Ok(())) => {
+                if let Some(by) = by {
+                    inner.record_requested(&entry, RequestedAction::Remove, by);
+                }
                 inner.retention.remove(&entry);
                 on_removed(&inner, entry.id);
                 if discarded {

@@ -64,7 +64,7 @@ async fn stop_and_remove(
     if overlay::undecided_changes(core, entry).await.is_some() {
         return pass_to_project(core, entry);
     }
-    let outcome = retention::remove(core, entry.id).await;
+    let outcome = retention::remove(core, entry.id, None).await;
     tracing::debug!(id = %entry.id, ?outcome, "cleaned with its session");
     Ok(())
 }

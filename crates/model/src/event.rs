@@ -11,6 +11,7 @@ use crate::interaction::InteractionState;
 use crate::isolation::LimitKind;
 use crate::owner::Principal;
 use crate::service::{ReadinessSignal, ServicePort, ServiceStage};
+use crate::signal::Signal;
 use crate::snapshot::Usage;
 use crate::term_size::TermSize;
 use crate::termination::{LostReason, Termination, TimeoutKind, WaitStatus};
@@ -144,6 +145,14 @@ pub enum Event {
         /// Why, as text; none where it was created.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+    },
+    /// A caller did something to an execution of which no other event tells who did it. Only the
+    /// ledger holds this event.
+    Requested {
+        /// What was done.
+        action: RequestedAction,
+        /// Who requested it.
+        by: Principal,
     },
     /// Input was written to the command; its content is not kept.
     Input {
@@ -279,6 +288,24 @@ pub enum Event {
         /// How it ended.
         ending: Termination,
     },
+}
+
+/// What a caller did to an execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RequestedAction {
+    /// A signal was sent to the leader's process group.
+    Signal {
+        /// Its number.
+        signal: Signal,
+    },
+    /// The output so far was dropped.
+    ClearOutput {
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// The ended execution was removed, with everything it left on disk.
+    Remove,
 }
 
 /// The states of a context that the ledger records.

@@ -72,7 +72,7 @@ pub use control::{ControlCommand, IdempotentInput, InputProgress};
 pub use cursor::Cursor;
 pub use default_value::is_default;
 pub use error_code::ErrorCode;
-pub use event::{ContextStage, Event, EventRecord, REPLACED, StopReason};
+pub use event::{ContextStage, Event, EventRecord, REPLACED, RequestedAction, StopReason};
 pub use exit_record::{ExitRecord, KillReason, LeaderOutcome};
 pub use file_kind::FileKind;
 pub use hex::lower_hex;

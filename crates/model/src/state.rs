@@ -233,6 +233,7 @@ impl State {
             Event::Refused { .. }
             | Event::Interaction { .. }
             | Event::Context { .. }
+            | Event::Requested { .. }
             | Event::Alert { .. }
             | Event::LeaseTaken { .. } => {}
         }

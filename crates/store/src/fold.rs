@@ -73,6 +73,7 @@ impl RowChange {
             Event::Refused { .. }
             | Event::Interaction { .. }
             | Event::Context { .. }
+            | Event::Requested { .. }
             | Event::Alert { .. }
             | Event::Ports { .. }
             | Event::Stage { .. }

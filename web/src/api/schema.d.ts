@@ -1748,6 +1748,13 @@ export interface components {
             /** @description Its state from then on. */
             state: components["schemas"]["ContextStage"];
         } | {
+            /** @description What was done. */
+            action: components["schemas"]["RequestedAction"];
+            /** @constant */
+            event: "requested";
+            /** @description Who requested it. */
+            event_by: components["schemas"]["Principal"];
+        } | {
             /** @constant */
             event: "input";
             /** @description Who wrote it. */
@@ -2720,6 +2727,13 @@ export interface components {
             reason?: string;
             /** @description Its state from then on. */
             state: components["schemas"]["ContextStage"];
+        } | {
+            /** @description What was done. */
+            action: components["schemas"]["RequestedAction"];
+            /** @description Who requested it. */
+            by: components["schemas"]["Principal"];
+            /** @constant */
+            event: "requested";
         } | {
             /** @description Who wrote it. */
             by: components["schemas"]["Principal"];
@@ -4113,6 +4127,21 @@ export interface components {
          * @enum {string}
          */
         RequestChannel: "local" | "network";
+        /** @description What a caller did to an execution. */
+        RequestedAction: {
+            /** @constant */
+            kind: "signal";
+            /** @description Its number. */
+            signal: components["schemas"]["Signal"];
+        } | {
+            /** @description How many bytes. */
+            bytes: number;
+            /** @constant */
+            kind: "clear_output";
+        } | {
+            /** @constant */
+            kind: "remove";
+        };
         /** @description `POST /api/v1/executions/{id}/again`: what starting a command again requires besides its first request. */
         RerunBody: {
             /** @description As `StartOptions::allowed`. */

@@ -96,6 +96,7 @@ const ENGINE: &[(&[&str], &[&str])] = &[
             "policy_verdict",
             "rerun_caller",
             "rerun_request",
+            "record_refusal",
             "running_count",
             "services",
             "services_and_dismissed",

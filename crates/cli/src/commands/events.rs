@@ -5,7 +5,7 @@ use hyper::Method;
 use jiff::tz::TimeZone;
 use ostler_api::{DamagedEntriesBody, EventBody, EventsBody};
 use ostler_model::event::DegradedCapability;
-use ostler_model::{AlertKind, Event, duration};
+use ostler_model::{AlertKind, Event, RequestedAction, duration};
 use ostler_render::isolation;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -28,8 +28,8 @@ next one, and nothing is missed; --since-cursor goes on after an event that --js
 showed.
 
 Events are those of the audit trail: created, refused, started, ready, health, restarting, backoff,
-stopping, limit_hit, degraded, adopted, trimmed, interaction, finished and others. Output is not
-among them.";
+stopping, limit_hit, degraded, adopted, trimmed, requested, interaction, finished and others. Output
+is not among them.";
 
 /// What `events` takes.
 #[derive(Debug, Args)]
@@ -173,6 +173,16 @@ fn describe_event(event: &EventBody, value: &serde_json::Value) -> String {
     } = &event.event
     {
         return format!("ability={} detail={detail}", ability.as_str());
+    }
+    if let Event::Requested { action, by } = &event.event {
+        return match action {
+            RequestedAction::Signal { signal } => format!("{signal} sent by {by}"),
+            RequestedAction::ClearOutput { bytes } => {
+                let size = isolation::format_bytes(*bytes);
+                format!("{size} of output cleared by {by}")
+            }
+            RequestedAction::Remove => format!("removed by {by}"),
+        };
     }
     if let Event::Interaction { interaction, state } = &event.event {
         return match event.request.get("message").and_then(|it| it.as_str()) {

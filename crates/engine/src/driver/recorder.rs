@@ -138,6 +138,7 @@ const fn is_lifecycle(event: &Event) -> bool {
         | Event::Refused { .. }
         | Event::Interaction { .. }
         | Event::Context { .. }
+        | Event::Requested { .. }
         | Event::Alert { .. }
         | Event::Ports { .. }
         | Event::Stage { .. }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ostler_backend::{ControlCommand, IdempotentInput};
 use ostler_model::{
-    Caller, ExecutionId, InputId, OverlayRequest, OverlayResponse, Signal, StopReason, TermSize,
+    Caller, ExecutionId, InputId, OverlayRequest, OverlayResponse, RequestedAction, Signal,
+    StopReason, TermSize,
 };
 
 use super::Engine;
@@ -94,7 +95,11 @@ impl Engine {
     /// [`Error::NotFound`], [`Error::ControlFailed`] when it has ended.
     pub async fn signal(&self, caller: &Caller, id: &str, signal: Signal) -> Result<(), Error> {
         let entry = self.inner.registry.find(caller, id)?;
-        forward_command(&entry, ControlCommand::Signal(signal)).await
+        forward_command(&entry, ControlCommand::Signal(signal)).await?;
+        let action = RequestedAction::Signal { signal };
+        let by = caller.owner.principal.clone();
+        self.inner.record_requested(&entry, action, by);
+        Ok(())
     }
 
     /// Writes to standard input or the terminal; returns how many bytes were accepted: fewer than
@@ -222,7 +227,10 @@ impl Engine {
         for id in ids {
             let outcome = match self.inner.registry.find(caller, id) {
                 Ok(entry) if !entry.is_finished() => CleanOutcome::Running,
-                Ok(entry) => retention::remove(&self.inner, entry.id).await,
+                Ok(entry) => {
+                    let by = caller.owner.principal.clone();
+                    retention::remove(&self.inner, entry.id, Some(by)).await
+                }
                 Err(_) => CleanOutcome::NotFound,
             };
             outcomes.push((id.clone(), outcome));

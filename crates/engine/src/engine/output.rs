@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ostler_journal::follow::JournalFollower as Reader;
 use ostler_journal::{Journal, LedgerReader};
 use ostler_model::event::TrimReason;
-use ostler_model::{Caller, Cursor, Event, Principal};
+use ostler_model::{Caller, Cursor, Event, Principal, RequestedAction};
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::Engine;
@@ -103,6 +103,11 @@ async fn clear_and_record(
             .map_err(Error::ClearOutput)?;
         (gone.from, gone.to)
     };
+    let dropped_bytes = to.saturating_sub(from);
+    let action = RequestedAction::ClearOutput {
+        bytes: dropped_bytes,
+    };
+    core.record_requested(&entry, action, by.clone());
     let (reply, recorded) = oneshot::channel();
     let command = DriverCommand::OutputCleared {
         from,
@@ -125,7 +130,7 @@ async fn clear_and_record(
             recorded.map_err(Error::ClearOutput)?;
         }
     }
-    Ok(to.saturating_sub(from))
+    Ok(dropped_bytes)
 }
 
 /// Removes cleared output from the mirror of an ended execution, and counts its files anew.

@@ -86,6 +86,7 @@ impl Supervisor {
             | Event::Refused { .. }
             | Event::Interaction { .. }
             | Event::Context { .. }
+            | Event::Requested { .. }
             | Event::Alert { .. }
             | Event::Ports { .. }
             | Event::Stage { .. }

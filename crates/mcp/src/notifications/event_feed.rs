@@ -71,6 +71,7 @@ impl EventFeed {
             Event::Refused { .. }
             | Event::Interaction { .. }
             | Event::Context { .. }
+            | Event::Requested { .. }
             | Event::Alert { .. }
             | Event::Started { .. }
             | Event::SpawnFailed { .. }

@@ -58,6 +58,7 @@ const WRITERS: Writers = {
   prompt_answered: ({ by }) => words('process.event_answered', { by }),
   interaction: ({ state, request }) => interactionWords(state, textOf(request?.['message'])),
   context: ({ state, reason }) => words('process.event_context', { state, reason: reason ?? '' }),
+  requested: ({ action, by }) => requestedWords(action, by),
   input: ({ by, len }) => words('process.event_input', { by, n: len }),
   resized: ({ size }) => words('process.event_resized', { cols: size.cols, rows: size.rows }),
   paused: ({ by }) => words('process.event_paused', { by }),
@@ -117,6 +118,17 @@ function interactionWords(state: EventOf<'interaction'>['state'], message: strin
       return words(
         state.took_default ? 'process.event_question_default' : 'process.event_question_timed_out',
       );
+  }
+}
+
+function requestedWords(action: EventOf<'requested'>['action'], by: string): EventWords {
+  switch (action.kind) {
+    case 'signal':
+      return words('process.event_signal_sent', { by, signal: signalName(action.signal) }, 'notice');
+    case 'clear_output':
+      return words('process.event_cleared_by', { by, size: formatBytes(action.bytes) }, 'notice');
+    case 'remove':
+      return words('process.event_removed_by', { by }, 'notice');
   }
 }
 
