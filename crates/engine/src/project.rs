@@ -55,12 +55,20 @@ pub(crate) fn check_project(caller: &Caller, project: Option<&str>) -> Result<()
 /// Whether a caller sees what a directory holds: always, unless it is limited to projects that the
 /// directory is in none of.
 pub(crate) fn sees_directory(caller: &Caller, directory: &Path) -> bool {
-    match &caller.projects.visible {
-        ProjectSet::All => true,
-        named @ ProjectSet::Named(_) => {
-            fs::canonicalize(directory).is_ok_and(|real| named.contains_directory(&real))
-        }
-    }
+    contain_directory(&caller.projects.visible, directory)
+}
+
+/// Whether a directory is in the tree of one of these projects, once the symbolic links of both are
+/// resolved. Reads links.
+#[must_use]
+pub fn contain_directory(projects: &ProjectSet, directory: &Path) -> bool {
+    let Some(names) = projects.names() else {
+        return true;
+    };
+    let trees = names.iter().filter(|name| name.starts_with('/'));
+    // One that does not exist holds nothing.
+    let mut trees = trees.filter_map(|name| fs::canonicalize(name).ok());
+    fs::canonicalize(directory).is_ok_and(|real| trees.any(|tree| real.starts_with(tree)))
 }
 
 /// Refuses a directory of which the caller sees nothing.
@@ -157,6 +165,16 @@ mod tests {
         assert!(!sees("b") && !sees("a/link") && !sees("a/../b") && !sees("") && !sees("a/none"));
         let all = limited_to(ProjectSet::All, ProjectSet::All);
         assert!(sees_directory(&all, &root.join("nowhere")));
+        // The project's own name may be a link, too.
+        symlink(root.join("a"), root.join("alias")).unwrap();
+        let alias = root.join("alias").display().to_string();
+        let caller = limited_to(
+            ProjectSet::named([alias, "a".to_owned()]),
+            ProjectSet::none(),
+        );
+        let sees = |path: &str| sees_directory(&caller, &root.join(path));
+        assert!(sees("alias") && sees("a") && sees("alias/src"));
+        assert!(!sees("b") && !sees("alias/link"));
     }
 
     #[test]

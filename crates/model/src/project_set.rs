@@ -1,7 +1,6 @@
 //! Sets of projects: what the token of a caller is limited to.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -66,19 +65,6 @@ impl ProjectSet {
         }
     }
 
-    /// Whether a directory is in the tree of a project that is a path. `directory` is absolute and
-    /// without symbolic links.
-    #[must_use]
-    pub fn contains_directory(&self, directory: &Path) -> bool {
-        match self {
-            Self::All => true,
-            Self::Named(names) => names
-                .iter()
-                .map(Path::new)
-                .any(|project| project.is_absolute() && directory.starts_with(project)),
-        }
-    }
-
     /// The projects in either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
@@ -114,26 +100,6 @@ mod tests {
         assert_eq!(ProjectSet::named(["b"]).single(), Some("b"));
         assert_eq!(set.single(), None);
         assert_eq!(ProjectSet::All.single(), None);
-    }
-
-    #[test]
-    fn a_project_that_is_a_path_is_its_tree() {
-        let set = ProjectSet::named(["/a/b", "c"]);
-        for (directory, is_inside) in [
-            ("/a/b", true),
-            ("/a/b/d", true),
-            ("/a", false),
-            ("/a/bc", false),
-            ("/c", false),
-        ] {
-            let directory = Path::new(directory);
-            assert_eq!(
-                set.contains_directory(directory),
-                is_inside,
-                "{directory:?}"
-            );
-            assert!(ProjectSet::All.contains_directory(directory));
-        }
     }
 
     #[test]

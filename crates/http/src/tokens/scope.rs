@@ -1,6 +1,7 @@
 //! Scopes of tokens: what each lets its holder do.
 
 use std::fmt;
+use std::path::{Component, MAIN_SEPARATOR, Path, PathBuf};
 use std::str::FromStr;
 
 use ostler_interface::project_access::{PROJECT_WRITE, ProjectAccess};
@@ -36,7 +37,8 @@ pub enum TokenScope {
     WriteProject(ProjectName),
 }
 
-/// The name of a project in a scope: 1 to 1,024 bytes without control characters.
+/// The name of a project in a scope: 1 to 1,024 bytes without control characters. A path is without
+/// `.` components and slashes that name nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProjectName(String);
 
@@ -83,6 +85,12 @@ pub enum ScopeError {
          characters"
     )]
     Project(String),
+    /// The name of the project is a path of which nothing says where it begins.
+    #[error(
+        "project '{0}' is a relative path, or has '..' in it; allowed: an absolute path, or a name \
+         without '/'"
+    )]
+    RelativePath(String),
     /// Too many projects.
     #[error("the scopes name {0} projects; allowed: at most {PROJECTS}")]
     TooMany(usize),
@@ -98,6 +106,28 @@ impl ProjectName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether it is a plain name, or an absolute path that says by itself which directory it is.
+    fn is_definite(&self) -> bool {
+        let path = Path::new(&self.0);
+        let mut components = path.components();
+        if path.is_absolute() {
+            return components.all(|it| it != Component::ParentDir);
+        }
+        let is_plain = !self.0.contains(MAIN_SEPARATOR);
+        is_plain && components.all(|it| matches!(it, Component::Normal(_)))
+    }
+}
+
+/// An absolute path without what names nothing in it: `.`, and slashes beside others or at its end.
+/// Links are not resolved. Another name is kept.
+fn normalized(name: &str) -> String {
+    let path = Path::new(name);
+    if !path.is_absolute() {
+        return name.to_owned();
+    }
+    let path: PathBuf = path.components().collect();
+    path.display().to_string()
 }
 
 impl FromStr for ProjectName {
@@ -106,7 +136,7 @@ impl FromStr for ProjectName {
     fn from_str(name: &str) -> Result<Self, ScopeError> {
         let fits = (1..=PROJECT_BYTES).contains(&name.len());
         if fits && !name.chars().any(char::is_control) {
-            return Ok(Self(name.to_owned()));
+            return Ok(Self(normalized(name)));
         }
         Err(ScopeError::Project(quoted(name)))
     }
@@ -173,12 +203,16 @@ impl TokenScope {
     }
 }
 
-/// Checks what scopes are together.
+/// Checks the scopes of a new token.
 ///
 /// # Errors
-/// When they name too many projects.
+/// When they name too many projects, or one as a relative path.
 pub fn check_scopes(scopes: &[TokenScope]) -> Result<(), ScopeError> {
     let projects = scopes.iter().filter_map(TokenScope::project);
+    // Not where a scope is read: one that exists keeps letting its holder in.
+    if let Some(name) = projects.clone().find(|name| !name.is_definite()) {
+        return Err(ScopeError::RelativePath(quoted(name.as_str())));
+    }
     let count = projects.collect::<std::collections::BTreeSet<_>>().len();
     if count > PROJECTS {
         return Err(ScopeError::TooMany(count));
@@ -269,6 +303,25 @@ mod tests {
         ] {
             let error = text.parse::<TokenScope>().unwrap_err().to_string();
             assert!(error.contains(part) && error.len() < 300, "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_normalized_and_a_relative_one_is_in_no_new_token() {
+        for (given, expected) in [
+            ("project:write=/w/a/", "project:write=/w/a"),
+            ("project:read=//w/./a//", "project:read=/w/a"),
+            ("project:read=/", "project:read=/"),
+            ("project:write=name", "project:write=name"),
+        ] {
+            let scope: TokenScope = given.parse().unwrap();
+            assert_eq!(scope.to_string(), expected);
+            assert_eq!(check_scopes(&[scope]), Ok(()));
+        }
+        for relative in [".", "..", "./a", "a/b", "a/", "/w/../a"] {
+            let scope: TokenScope = format!("project:read={relative}").parse().unwrap();
+            let error = check_scopes(&[scope]).unwrap_err().to_string();
+            assert!(error.contains("an absolute path"), "{relative}: {error}");
         }
     }
 

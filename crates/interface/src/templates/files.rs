@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use ostler_engine::contain_directory;
 use ostler_model::{ErrorCode, ProjectSet};
 use ostler_template::{FILE_BYTES, TemplateCatalog, TemplateProblem, TemplateSource, TemplateTier};
 use rustix::fs::{Mode, OFlags};
@@ -47,7 +48,7 @@ impl TemplateFiles {
         }
         if let Some(cwd) = cwd
             && let Some(dir) = project_dir(cwd)
-            && projects.contains_directory(&dir)
+            && contain_directory(projects, &dir)
         {
             files.add_dir(&dir, TemplateTier::Project, cwd);
         }
