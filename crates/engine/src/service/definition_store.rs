@@ -16,8 +16,11 @@ use crate::json_file;
 /// The file within the state directory.
 const FILE: &str = "services.json";
 const VERSION: u8 = 1;
-/// The most definitions, of all owners together.
+/// The most definitions of one principal.
 const DEFINITIONS: usize = 1_000;
+/// The most definitions of all principals together, so that the file stays bounded: each change
+/// writes all of it.
+const ALL_DEFINITIONS: usize = 10_000;
 /// The origin of services that were defined through the API.
 pub(crate) const API: &str = "api";
 
@@ -50,6 +53,19 @@ fn position(stored: &[StoredDefinition], caller: &Caller, name: &str) -> Option<
         .filter(|(_, it)| it.belongs_to(caller) && it.definition.name == name);
     let first = found.min_by_key(|(_, it)| it.project.is_some());
     first.map(|(place, _)| place)
+}
+
+/// Why a principal can define no further service beside those that these principals have, one for
+/// each definition; none where it can. Says nothing of others.
+fn no_space_problem(owners: &[&Principal], principal: &Principal) -> Option<String> {
+    let own = owners.iter().filter(|owner| **owner == principal).count();
+    if own >= DEFINITIONS {
+        return Some(format!(
+            "you have defined {DEFINITIONS} services already, as many as are allowed; forget some"
+        ));
+    }
+    let is_full = owners.len() >= ALL_DEFINITIONS;
+    is_full.then(|| "the daemon stores no further definition at present; forget some".to_owned())
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -116,8 +132,8 @@ impl DefinitionStore {
             None if caller.projects.reachable.is_all() => None,
             None => caller.owner.project.clone(),
         };
-        if next.len() >= DEFINITIONS {
-            let problem = format!("{DEFINITIONS} services are defined already; forget some");
+        let owners: Vec<&Principal> = next.iter().map(|it| &it.principal).collect();
+        if let Some(problem) = no_space_problem(&owners, &caller.owner.principal) {
             return Err(value_error("definition", name, problem));
         }
         next.push(StoredDefinition {
@@ -187,5 +203,27 @@ fn storage_error(action: &'static str, path: &Path, source: std::io::Error) -> E
         what: action,
         path,
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_principal_leaves_space_for_others_and_the_file_is_bounded() {
+        let (one, other, many) = (Principal::unix(1), Principal::unix(2), Principal::unix(3));
+        let problem = |owners: &[&Principal], principal: &Principal| {
+            no_space_problem(owners, principal).unwrap_or_default()
+        };
+        let mut owners = vec![&one; DEFINITIONS - 1];
+        assert_eq!(problem(&owners, &one), "");
+        owners.push(&one);
+        assert!(problem(&owners, &one).contains("you have defined 1000 services"));
+        assert_eq!(problem(&owners, &other), "");
+        owners.resize(ALL_DEFINITIONS, &many);
+        let full = problem(&owners, &other);
+        let tells_a_number = full.contains(|it: char| it.is_ascii_digit());
+        assert!(!full.is_empty() && !tells_a_number, "{full}");
     }
 }
