@@ -81,7 +81,9 @@ pub struct AuditPageBody {
     /// Entries, of any caller, that are left out because the log is damaged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedEntriesBody>,
-    /// The `from`, or the `before`, to continue with.
+    /// The `from`, or the `before`, to continue with. A position in the whole log, which numbers the entries of all callers: it
+    /// tells that others made some, and has to, because what was read stays numbered when more comes,
+    /// also under the next daemon.
     pub next: u64,
     /// Whether there is more already.
     pub more: bool,

@@ -47,7 +47,9 @@ pub struct EventsBody {
     /// Entries of the audit log, of any caller, whose events cannot be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedEntriesBody>,
-    /// The `cursor` to continue from.
+    /// The `cursor` to continue from. A position in the whole log, which numbers the entries of all callers: it
+    /// tells that others made some, and has to, because what was read stays numbered when more comes,
+    /// also under the next daemon.
     pub next: u64,
     /// Whether there is more already.
     pub behind: bool,

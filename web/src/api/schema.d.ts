@@ -1563,7 +1563,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Metrics of the caller's executions and of the daemon, for Prometheus */
+        /** Metrics of the caller's executions and of the daemon's memory and descriptors, for Prometheus; for the daemon's user also those of what all principals did: responses, alerts, and entries of the audit log */
         get: operations["metrics.metrics"];
         put?: never;
         post?: never;
@@ -1919,7 +1919,7 @@ export interface components {
             entries: components["schemas"]["AuditEntryBody"][];
             /** @description Whether there is more already. */
             more: boolean;
-            /** @description The `from`, or the `before`, to continue with. */
+            /** @description The `from`, or the `before`, to continue with. A position in the whole log, which numbers the entries of all callers: it tells that others made some, and has to, because what was read stays numbered when more comes, also under the next daemon. */
             next: number;
         };
         /** @description The result of a verification. */
@@ -2867,7 +2867,7 @@ export interface components {
             damaged?: components["schemas"]["DamagedEntriesBody"][];
             /** @description The events of this page. */
             events: components["schemas"]["EventBody"][];
-            /** @description The `cursor` to continue from. */
+            /** @description The `cursor` to continue from. A position in the whole log, which numbers the entries of all callers: it tells that others made some, and has to, because what was read stays numbered when more comes, also under the next daemon. */
             next: number;
         };
         /** @description `POST /api/v1/projects/{id}/execute`: starts a program without a shell, or a command template. */

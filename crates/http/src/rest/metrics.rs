@@ -156,7 +156,9 @@ impl MetricsText {
     }
 }
 
-/// `GET /metrics`: metrics of the caller's executions and of the daemon, for Prometheus.
+/// `GET /metrics`: metrics of the caller's executions and of the daemon's memory and descriptors, for
+/// Prometheus; for the daemon's user also those of what all principals did: responses, alerts, and
+/// entries of the audit log.
 pub(super) async fn metrics(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -182,6 +184,7 @@ pub(super) async fn metrics(
         "Running executions of the caller.",
         state.engine.running_count(&caller),
     );
+    process_metrics(&mut text);
     // Of all principals.
     if caller.owner.principal == daemon_principal() {
         text.family(
@@ -190,16 +193,15 @@ pub(super) async fn metrics(
             "Entries of the audit log.",
         );
         text.sample(&[], *state.engine.ledger_end().borrow());
-    }
-    if let Some(webhook) = &state.webhook {
-        let help = "Alerts for the webhook, by how they ended.";
-        text.family("ostler_webhook_alerts_total", "counter", help);
-        for (outcome, count) in webhook.by_outcome() {
-            text.sample(&[("outcome", outcome)], count);
+        if let Some(webhook) = &state.webhook {
+            let help = "Alerts for the webhook, by how they ended.";
+            text.family("ostler_webhook_alerts_total", "counter", help);
+            for (outcome, count) in webhook.by_outcome() {
+                text.sample(&[("outcome", outcome)], count);
+            }
         }
+        state.metrics.render(&mut text);
     }
-    process_metrics(&mut text);
-    state.metrics.render(&mut text);
     let kind: (HeaderName, HeaderValue) = (header::CONTENT_TYPE, CONTENT_TYPE);
     Ok((HeaderMap::from_iter([kind]), text.text))
 }
