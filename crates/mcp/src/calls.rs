@@ -23,6 +23,7 @@ use super::form::FormReply;
 use super::interrupted::{CallEffect, InterruptCause, InterruptedCall, RepeatEffect};
 use super::pending_deliveries::PendingDeliveries;
 use super::planned_start::PlannedStart;
+use super::refusal::record_refusal;
 use super::reply::{ToolInterrupt, ToolReply};
 use super::state::McpState;
 use super::tool_call::ToolCall;
@@ -89,7 +90,7 @@ pub(super) async fn handle_call(
     let arguments = request.arguments.as_ref().unwrap_or(&no_arguments);
     let permitted = tool_access::caller_of(client, tool, arguments).inspect_err(|failure| {
         let refused = RefusedRequest::new(format!("tool {}", tool.name));
-        tool_access::record_refusal(mcp_state.engine(), &client.caller, refused, failure);
+        record_refusal(mcp_state.engine(), &client.caller, refused, failure);
     });
     let permitted = permitted.and_then(|caller| {
         ensure_dispatched_once(call_request, tool, arguments)?;

@@ -30,6 +30,7 @@ mod profile;
 mod progress;
 mod prompts;
 mod read_positions;
+mod refusal;
 mod reply;
 mod request_state;
 mod resources;

@@ -17,12 +17,13 @@ use super::call_context::{CallContext, RequestScope};
 use super::client::ConnectedClient;
 use super::form::{FormReply, form_requests};
 use super::last_line::last_line;
+use super::refusal::record_refusal;
 use super::reply::{BecameTask, ToolInterrupt, ToolReply};
 use super::state::McpState;
 use super::task_origins::TaskOrigin;
 use super::tool_call::ToolCall;
 use super::tools::{self, ToolDefinition};
-use super::{elicit, to_rmcp, tool_access};
+use super::{elicit, to_rmcp};
 use ostler_interface::error::{ApiError, object};
 use ostler_interface::params::ParameterKind;
 
@@ -158,7 +159,7 @@ pub(super) async fn cancel_task(
 fn writer(mcp_state: &McpState, client: &ConnectedClient, what: &str) -> Result<Caller, ErrorData> {
     let permitted = client.access.check_write(what).inspect_err(|error| {
         let refused = RefusedRequest::new(what);
-        tool_access::record_refusal(mcp_state.engine(), &client.caller, refused, error);
+        record_refusal(mcp_state.engine(), &client.caller, refused, error);
     });
     permitted.map_err(|error| ErrorData::invalid_request(error.message, None))?;
     Ok(client.access.writer(client.caller.clone()))

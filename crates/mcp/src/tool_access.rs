@@ -1,6 +1,5 @@
 //! Which tool calls change something: a client whose token may only read is refused there.
 
-use ostler_engine::{Engine, RefusedRequest};
 use ostler_interface::error::ApiError;
 use ostler_model::Caller;
 use rmcp::model::JsonObject;
@@ -32,16 +31,6 @@ pub(super) fn caller_of(
     }
     client.access.check_write(&format!("tool {}", tool.name))?;
     Ok(client.access.writer(caller))
-}
-
-/// Records in the audit log what is refused before the engine is asked.
-pub(super) fn record_refusal(
-    engine: &Engine,
-    caller: &Caller,
-    request: RefusedRequest,
-    failure: &ApiError,
-) {
-    engine.record_refusal(caller, request, failure.code, &failure.message());
 }
 
 /// Whether a call changes something.

@@ -8,7 +8,7 @@ use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 use ostler_interface::templates::{find_template, template_command};
 use ostler_model::ByteString;
 
-use crate::tool_access;
+use crate::refusal::record_refusal;
 use crate::tool_call::ToolCall;
 use crate::tools::core::{TIMEOUT_LIMIT_S, WAIT_MS, reply_with_watch, start_without_wait};
 use crate::tools::params::isolation;
@@ -61,7 +61,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     };
     let requested = start_request(call, &id, &directory, &mut arguments).await;
     let mut request = requested.inspect_err(|failure| {
-        tool_access::record_refusal(call.engine, call.caller, refused, failure);
+        record_refusal(call.engine, call.caller, refused, failure);
     })?;
     let selection = OutputSelection::with_size(&arguments);
     let options = WaitOptions {
