@@ -44,7 +44,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         tasks: tasks.clone(),
     });
     let router = app(AppParts {
-        mcp,
+        mcp: mcp.routes,
+        sessions: mcp.sessions,
         rest: router(RestState::new(engine.clone(), shutdown.clone())),
         engine,
         options: HttpOptions::new(HttpAccess::Open(principal), Some(project)),

@@ -343,7 +343,7 @@ impl<'a> AttemptRunner<'a> {
             }
             ControlCommand::Input(bytes) => self.handle_input(&bytes, InputRecording::AsRequested),
             ControlCommand::SecretInput(bytes) => {
-                self.handle_input(&bytes, InputRecording::Omitted)
+                self.handle_input(&bytes, InputRecording::Omitted);
             }
             ControlCommand::InputOnce { input, from, bytes } => {
                 self.handle_idempotent_input(input, from, &bytes);
