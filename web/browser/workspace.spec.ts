@@ -13,7 +13,12 @@ test('what changed on the host meanwhile is listed, prevents a commit and can be
   mkdirSync(project);
   const notes = join(project, 'notes.txt');
   writeFileSync(notes, 'before\n');
-  const { id } = daemon.run(['sh', '-c', 'echo mine > notes.txt; echo new > added.txt'], '--overlay', '--cwd', project);
+  const { id } = daemon.run(
+    ['sh', '-c', 'echo mine > notes.txt; echo new > added.txt'],
+    '--overlay',
+    '--cwd',
+    project,
+  );
   await ended(daemon, id);
   await open(page, daemon, `/p/${id}`);
   const changes = page.getByRole('region', { name: 'Changes in the workspace' });

@@ -1,14 +1,37 @@
 //! Types an answer into the execution that asks.
 
 use ostler_backend::ControlError;
-use ostler_model::Io;
+use ostler_model::{ExecutionId, Io};
 use tokio::sync::oneshot;
 
+use super::question::Question;
 use super::table::AnswerDelivery;
 use crate::engine_inner::EngineInner;
 use crate::error::InteractionError;
 use crate::execution::{DriverCommand, InputWrite, WriteKind};
+use crate::info::Prompt;
 use crate::lease::WriterLeases;
+use crate::wait;
+
+/// Whether a question is for a prompt that its command does not wait at any more.
+pub(super) async fn is_outdated(
+    core: &EngineInner,
+    question: &Question,
+    execution: ExecutionId,
+) -> bool {
+    if !question.is_prompt_of(execution) {
+        return false;
+    }
+    let Some(entry) = core.registry.get(execution) else {
+        return false;
+    };
+    if entry.is_finished() {
+        return false;
+    }
+    let is_same =
+        |prompt: &Prompt| Question::from_prompt(prompt, execution).is_same_prompt(question);
+    !wait::is_prompt_standing(core, &entry, is_same).await
+}
 
 /// Writes an answer to the input of its execution.
 pub(super) async fn write_answer(

@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::changes::InteractionChanges;
-use super::delivery::write_answer;
+use super::delivery::{is_outdated, write_answer};
 use super::files::SelectableFiles;
 use super::question::Question;
 use super::state::{CancelReason, Interaction, InteractionOutcome, InteractionState};
@@ -30,7 +30,6 @@ use crate::interaction_id::InteractionId;
 use crate::lease::WriterLeases;
 use crate::ledger_checkpoint::LedgerCheckpoint;
 use crate::project;
-use crate::wait;
 
 /// The interactions of one engine.
 #[derive(Debug)]
@@ -487,34 +486,19 @@ impl InteractionService {
         delivery: AnswerDelivery,
     ) -> Result<(), InteractionError> {
         let id = delivery.id;
-        if self.is_outdated(core, &delivery).await {
+        let question = {
+            let table = self.table.lock();
+            table.get(id).map(|it| it.question.clone())
+        };
+        if let Some(question) = question
+            && is_outdated(core, &question, delivery.execution).await
+        {
             let reason = CancelReason::PromptGone;
             self.cancel_where(|it| it.id == id, &reason);
             let state = InteractionState::Cancelled { reason };
             return Err(InteractionError::Closed { id, state });
         }
         write_answer(core, &self.leases, delivery).await
-    }
-
-    /// Whether an answer is for a prompt that a command does not wait at any more.
-    async fn is_outdated(&self, core: &EngineInner, delivery: &AnswerDelivery) -> bool {
-        let execution = delivery.execution;
-        let question = {
-            let table = self.table.lock();
-            table.get(delivery.id).map(|it| it.question.clone())
-        };
-        let Some(question) = question.filter(|it| it.is_prompt_of(execution)) else {
-            return false;
-        };
-        let Some(entry) = core.registry.get(execution) else {
-            return false;
-        };
-        if entry.is_finished() {
-            return false;
-        }
-        let is_same =
-            |prompt: &Prompt| Question::from_prompt(prompt, execution).is_same_prompt(&question);
-        !wait::is_prompt_standing(core, &entry, is_same).await
     }
 }
 

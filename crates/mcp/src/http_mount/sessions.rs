@@ -133,8 +133,8 @@ impl HttpSessions {
     pub(super) fn begin_use(&self, keys: Vec<UsageKey>) -> SessionUse {
         let now = Instant::now();
         let mut table = self.0.table.lock();
-        let begun = keys.into_iter().map(|key| table.begin_use(key, now));
-        let uses = begun.collect();
+        let started = keys.into_iter().map(|key| table.begin_use(key, now));
+        let uses = started.collect();
         if table.is_changed() {
             self.0.changed.notify_one();
         }
