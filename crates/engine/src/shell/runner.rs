@@ -18,6 +18,7 @@ use super::run_state::{RunInput, RunOutcome, RunProgress, ShellInspection};
 use super::runner_event::{InspectionSchedule, RunnerEvent, input_from_mark};
 use super::script::{self, INTERRUPT};
 use super::shell_scanner::ShellScanner;
+use super::tty_processes::SessionLeader;
 use super::{ShellContext, busy_reason, tty_processes};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
@@ -47,8 +48,8 @@ pub(super) struct ShellRunner<'a> {
     pub(super) scanner: ShellScanner,
     /// The terminal modes when the script was typed.
     modes: Modes,
-    /// The name of the session leader when the script was typed.
-    leader: Option<String>,
+    /// The session leader when the script was typed.
+    leader: Option<SessionLeader>,
     /// Whether keys were typed at the current prompt: its line may not be empty.
     has_typed_keys: bool,
     /// The finished writes when the prompt was found.
@@ -236,7 +237,7 @@ impl<'a> ShellRunner<'a> {
             .snapshot()
             .await
             .as_ref()
-            .and_then(tty_processes::leader_name);
+            .and_then(tty_processes::session_leader);
         self.leases.check(self.entry.id, lease)?;
         self.discard_unfinished_input(caller, deadline).await?;
         if script.contains(['\n', '\t']) {
@@ -440,9 +441,14 @@ impl<'a> ShellRunner<'a> {
         if self.entry.journal_end.borrow().end > end {
             return Ok(ShellInspection::NotWaiting);
         }
-        let name = tty_processes::leader_name(&snapshot);
-        if self.leader.is_some() && name.is_some() && name != self.leader {
-            return Ok(ShellInspection::Replaced);
+        if let (Some(known), Some(now)) = (&self.leader, tty_processes::session_leader(&snapshot)) {
+            if now.pid != known.pid {
+                // The shell has ended, and what it left is being ended: the end of the session follows.
+                return Ok(ShellInspection::NotWaiting);
+            }
+            if now.name != known.name {
+                return Ok(ShellInspection::Replaced);
+            }
         }
         let is_waiting = |it: &ForegroundProcess| it.reads.is_some() || it.polls;
         let Some(foreground) = snapshot.foreground.filter(is_waiting) else {

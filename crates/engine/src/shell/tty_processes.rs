@@ -15,9 +15,22 @@ pub(super) async fn snapshot(core: &EngineInner, entry: &ExecutionHandle) -> Opt
     core.backend.snapshot(entry.id, request).await.ok()
 }
 
-/// The name of the session leader: the shell, until it executes another program.
-pub(super) fn leader_name(snapshot: &TreeSnapshot) -> Option<String> {
-    snapshot.members.first().map(|leader| leader.name.clone())
+/// The session leader: the shell, until it executes another program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SessionLeader {
+    /// Its OS pid; another process comes first once it has ended.
+    pub(super) pid: u32,
+    /// Its name.
+    pub(super) name: String,
+}
+
+/// The session leader, or the oldest process that it left.
+pub(super) fn session_leader(snapshot: &TreeSnapshot) -> Option<SessionLeader> {
+    let first = snapshot.members.first()?;
+    Some(SessionLeader {
+        pid: first.pid,
+        name: first.name.clone(),
+    })
 }
 
 /// The process in the foreground of the terminal instead of the shell.
