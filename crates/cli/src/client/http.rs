@@ -64,6 +64,14 @@ impl DaemonClient {
         Self { socket, launch }
     }
 
+    /// A client of the same daemon, which starts none.
+    pub(crate) fn without_launch(&self) -> Self {
+        Self {
+            socket: self.socket.clone(),
+            launch: None,
+        }
+    }
+
     /// Sends a request and deserializes the response.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,

@@ -156,7 +156,10 @@ fn create(context: &CliContext, args: ContextCreateArgs) -> CommandResult {
 }
 
 /// A name, or the absolute path of a directory: of this one, or of the one that is named.
-fn project_name(given: Option<String>) -> Result<String, CommandError> {
+///
+/// # Errors
+/// When the directory does not exist.
+pub(crate) fn project_name(given: Option<String>) -> Result<String, CommandError> {
     let is_path = |name: &String| name.contains('/') || name == "." || name == "..";
     let path = match given {
         Some(name) if !is_path(&name) => return Ok(name),

@@ -13,6 +13,7 @@ use ostler_http::rest::LOST_BYTES_HEADER;
 use ostler_journal::atomic_file::{AtomicFile, UMASK_MODE};
 use ostler_model::ErrorCode;
 
+use super::attached_run::ForwardedSignals;
 use super::ids;
 use crate::client::{DaemonClient, DaemonResponse, RequestBody};
 use crate::context::{CliContext, block_on};
@@ -86,17 +87,42 @@ pub(crate) fn run(context: &CliContext, args: &ExportArgs) -> CommandResult {
             Err(error) => return Err(ids::suggest(&client, &args.id, error).await),
         };
         let missing = MissingOutput::of_lost_bytes(response.header_number(&LOST_BYTES_HEADER));
-        match args.output.as_deref().map(ExportTarget::of) {
-            Some(ExportTarget::File { path, mode }) => to_file(response, path, mode).await?,
-            Some(ExportTarget::Device(path)) => to_device(response, path).await?,
+        let written = match args.output.as_deref().map(ExportTarget::of) {
+            Some(ExportTarget::File { path, mode }) => {
+                let mut signals = ForwardedSignals::install()?;
+                tokio::select! {
+                    written = to_file(response, path, mode) => written,
+                    // The temporary file goes with what writes it.
+                    code = signals.wait_for_exit() => return Ok(code),
+                }
+            }
+            Some(ExportTarget::Device(path)) => to_device(response, path).await,
             Some(ExportTarget::Stdout) | None => {
                 #[expect(clippy::disallowed_methods, reason = "an export is exact")]
                 let mut stdout = io::stdout().lock();
-                copy(response, &mut stdout, |error| output_failed(&error)).await?;
+                copy(response, &mut stdout, |error| output_failed(&error)).await
             }
+        };
+        if let Err(error) = written {
+            return Err(cause_of(&client, &args.id, error).await);
         }
         check_complete(&client, &args.id, missing).await
     })
+}
+
+/// Why an export broke off: the execution may have been removed meanwhile.
+async fn cause_of(client: &DaemonClient, id: &str, error: CommandError) -> CommandError {
+    if !matches!(error, CommandError::Disconnected(_)) {
+        return error;
+    }
+    let path = ids::path(id, "");
+    let info = client
+        .call::<ExecutionBody>(Method::GET, &path, RequestBody::None)
+        .await;
+    match info {
+        Err(CommandError::Disconnected(_)) | Ok(_) => error,
+        Err(cause) => cause,
+    }
 }
 
 /// Reports gaps after the export was written completely.

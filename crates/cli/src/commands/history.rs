@@ -12,6 +12,7 @@ use ostler_api::{
 use ostler_model::duration;
 use ostler_render::isolation::format_bytes;
 
+use super::context::project_name;
 use crate::attach::window_size;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
@@ -144,11 +145,15 @@ fn list(client: &DaemonClient, args: &HistoryListArgs) -> CommandResult {
 
 fn list_path(args: &HistoryListArgs) -> String {
     let mut query = form_urlencoded::Serializer::new(String::from("/api/v1/history?"));
+    // A directory that is gone has a history, too.
+    let resolved =
+        |name: &String| project_name(Some(name.clone())).unwrap_or_else(|_| name.clone());
+    let project = args.project.as_ref().map(resolved);
     let texts = [
         ("status", &args.status),
         ("text", &args.text),
         ("label", &args.label),
-        ("project", &args.project),
+        ("project", &project),
         ("session", &args.session),
         ("since", &args.since),
         ("until", &args.until),

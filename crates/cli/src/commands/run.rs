@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
-use ostler_api::{ShellStartBody, StartBody, StdinBody};
+use ostler_api::{ShellStartBody, StartBody, StdinBody, StopBody};
 use ostler_model::{ByteString, Command, ContextId, ExecutionId, StartOptions, TemplateRecord};
 
 use super::attach::KeyArgs;
 use super::isolation_args::IsolationArgs;
 use super::start::{CommonArgs, print_started, resolve_directory, start};
-use super::{attached_run, isolation_args, value_parsers};
+use super::{attached_run, isolation_args, stop, value_parsers};
 use crate::attach::{self, AttachOptions, DetachKey, InitialView, window_size};
 use crate::client::DaemonClient;
 use crate::context::{CliContext, block_on};
@@ -151,20 +151,27 @@ async fn run_detached(client: &DaemonClient, body: &StartBody, json: bool) -> Co
 }
 
 async fn run_attached(client: DaemonClient, body: &StartBody, mode: RunMode) -> CommandResult {
-    match mode {
-        RunMode::Streams(stdin) => {
-            let mut signals = attached_run::ForwardedSignals::install()?;
-            // The daemon cancels a start whose client disconnected.
-            let info = tokio::select! {
-                started = start(&client, body) => started?,
-                code = signals.wait_for_exit() => return Ok(code),
-            };
-            isolation_args::warn_missing(&info);
-            attached_run::run_attached(client, &info, stdin, signals).await
+    let mut signals = attached_run::ForwardedSignals::install()?;
+    let started = tokio::select! {
+        biased;
+        started = start(&client, body) => Ok(started?),
+        code = signals.wait_for_exit() => Err(code),
+    };
+    let info = match started {
+        Ok(info) => info,
+        Err(code) => {
+            // The daemon cancels a start whose client disconnected, unless it has just answered.
+            tokio::select! {
+                () = stop_started(&client, body) => {}
+                _again = signals.wait_for_exit() => {}
+            }
+            return Ok(code);
         }
+    };
+    isolation_args::warn_missing(&info);
+    match mode {
+        RunMode::Streams(stdin) => attached_run::run_attached(client, &info, stdin, signals).await,
         RunMode::Terminal(key) => {
-            let info = start(&client, body).await?;
-            isolation_args::warn_missing(&info);
             let options = AttachOptions {
                 id: info.id.clone(),
                 watch: false,
@@ -180,6 +187,20 @@ async fn run_attached(client: DaemonClient, body: &StartBody, mode: RunMode) -> 
             }
         }
     }
+}
+
+/// Stops what this client has started without learning that it runs: nobody else knows its id.
+async fn stop_started(client: &DaemonClient, body: &StartBody) {
+    let Some(id) = body.id else {
+        return;
+    };
+    let request = StopBody {
+        reason: Some("its client was interrupted before it started".to_owned()),
+        ..StopBody::default()
+    };
+    // Where it was not started, there is nothing to stop; nor where the daemon has ended.
+    let client = client.without_launch();
+    drop(stop::stop(&client, &id.to_string(), &request).await);
 }
 
 /// As with a daemon, with the engine in this process.

@@ -63,16 +63,16 @@ impl<'a> CallerServices<'a> {
         self.living_in_scope().find(|entry| name_of(entry) == name)
     }
 
-    /// The execution that a name of this workspace or an id refers to: a running one before an
+    /// The execution that an id or a name of this workspace refers to. An id comes first: a service
+    /// may be named like the id of another one. Of those with the name a running one comes before an
     /// ended one, one of this project before others, the newest of them.
     pub(crate) fn find(self, name_or_id: &str) -> Option<Arc<ExecutionHandle>> {
-        let named = self
-            .by_name(name_or_id)
-            .filter(|entry| self.is_in_scope(entry))
-            .min_by_key(|entry| (entry.is_finished(), !self.is_in_project(entry)));
-        named.or_else(|| {
-            let entry = self.core.registry.find(self.caller, name_or_id).ok()?;
-            entry.spec.lifetime.plan().is_some().then_some(entry)
+        let by_id = self.core.registry.find(self.caller, name_or_id).ok();
+        let by_id = by_id.filter(|entry| entry.spec.lifetime.plan().is_some());
+        by_id.or_else(|| {
+            self.by_name(name_or_id)
+                .filter(|entry| self.is_in_scope(entry))
+                .min_by_key(|entry| (entry.is_finished(), !self.is_in_project(entry)))
         })
     }
 

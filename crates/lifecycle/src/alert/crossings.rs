@@ -55,8 +55,17 @@ pub struct AlertTransition {
 #[derive(Debug, Clone, Default)]
 pub struct AlertCrossings {
     crossings: [Crossing; KINDS.len()],
-    /// The output at the last observation, and since when there was no more and no work.
-    idle: Option<(u64, Timestamp)>,
+    /// None before the first observation.
+    idle: Option<IdleSpan>,
+    /// Whether an earlier engine raised the alert for idleness, and nothing was seen to end that.
+    was_idle: bool,
+}
+
+/// A time without output and work.
+#[derive(Debug, Clone, Copy)]
+struct IdleSpan {
+    output_bytes: u64,
+    since: Timestamp,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,6 +83,7 @@ impl AlertCrossings {
         for (crossing, kind) in crossings.crossings.iter_mut().zip(KINDS) {
             crossing.is_raised = kinds.contains(&kind);
         }
+        crossings.was_idle = kinds.contains(&AlertKind::Idle);
         crossings
     }
 
@@ -116,18 +126,26 @@ impl AlertCrossings {
         transitions
     }
 
-    /// For how long there was neither output nor work; none where the output is not known.
+    /// For how long there was neither output nor work; none where the output is not known, and where it
+    /// began under an earlier engine, which does not say when.
     fn idle_ms(&mut self, observation: &UsageObservation) -> Option<u64> {
         let output_bytes = observation.output_bytes?;
         let is_active = observation
             .cpu_percent
             .is_some_and(|percent| percent >= ACTIVE_CPU_PERCENT);
         let since = match self.idle {
-            Some((output, since)) if output == output_bytes && !is_active => since,
-            Some(_) | None => observation.at,
+            Some(idle) if idle.output_bytes == output_bytes && !is_active => idle.since,
+            None if !is_active => observation.at,
+            Some(_) | None => {
+                self.was_idle = false;
+                observation.at
+            }
         };
-        self.idle = Some((output_bytes, since));
-        Some(as_millis(between(since, observation.at)))
+        self.idle = Some(IdleSpan {
+            output_bytes,
+            since,
+        });
+        (!self.was_idle).then(|| as_millis(between(since, observation.at)))
     }
 }
 

@@ -116,3 +116,25 @@ fn an_execution_is_idle_without_output_and_without_work() {
     assert_eq!(state(60, 0.0, 5), None);
     assert_eq!(state(61, 0.0, 6), Some(AlertState::Resolved));
 }
+
+#[test]
+fn idleness_that_an_earlier_engine_saw_goes_on() {
+    let thresholds = AlertThresholds {
+        idle: Some(Duration::from_secs(4)),
+        ..AlertThresholds::default()
+    };
+    let mut crossings = AlertCrossings::raised_before(&[AlertKind::Idle]);
+    for seconds in [10, 12, 30] {
+        assert_eq!(
+            crossings.observe(&thresholds, &observation(seconds, 0.0, 5)),
+            []
+        );
+    }
+    let mut state_at = |seconds, cpu, output| {
+        let transitions = crossings.observe(&thresholds, &observation(seconds, cpu, output));
+        transitions.first().map(|it| it.state)
+    };
+    assert_eq!(state_at(31, 0.0, 6), Some(AlertState::Resolved));
+    assert_eq!(state_at(33, 0.0, 6), None);
+    assert_eq!(state_at(36, 0.0, 6), Some(AlertState::Raised));
+}
