@@ -1,8 +1,8 @@
 """A `run` that is interrupted while its command is being started leaves nothing running: nobody was told its id."""
 
+import contextlib
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -10,6 +10,8 @@ from harness import until
 
 #: Starts of which each is interrupted at another moment, the later ones after the daemon has answered.
 ROUNDS = 12
+#: From the moment of one round to that of the next.
+STEP_S = 0.004
 
 
 def living(installation, word):
@@ -26,9 +28,12 @@ def test_an_interrupted_run_leaves_no_command(installation, sent):
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )
         # Stopped, so that the daemon's answer and the signal are both there when it goes on.
-        time.sleep(0.004 * number)  # moments at random, not a wait for something
+        # Another moment in each round.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            client.wait(STEP_S * number)
         client.send_signal(signal.SIGSTOP)
-        time.sleep(0.05)  # the answer may come meanwhile, or not: both must end well
+        # The daemon answers this after the start, if it has that.
+        living(installation, word)
         client.send_signal(sent)
         client.send_signal(signal.SIGCONT)
         _, said = client.communicate(timeout=20)

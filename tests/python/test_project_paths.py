@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from harness import HttpDaemon, Installation
+from harness.http_daemon import ask
 
 TEMPLATE = '[[template]]\nid = "of_it"\ncommand = "echo"\nargs_template = ["hi"]\nrequired_permissions = ["project:read"]\n'
 
@@ -32,15 +33,6 @@ def served(binary):
         daemon.end()
     finally:
         installation.close()
-
-
-def ask(daemon, name, method, path, body=None):
-    connection = daemon.connect()
-    connection.request(method, path, body and json.dumps(body), {"Authorization": f"Bearer {daemon.secrets[name]}"})
-    response = connection.getresponse()
-    answer = response.status, json.loads(response.read() or "null")
-    connection.close()
-    return answer
 
 
 @pytest.mark.parametrize("directory", ["link", "real", "real/"])

@@ -6,6 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from harness import ClientTransport, HttpDaemon, Installation
+from harness.http_daemon import ask
 
 pytestmark = pytest.mark.anyio
 
@@ -49,16 +50,6 @@ def served(binary):
 def made(installation, name, scopes):
     words = ["--scopes", ",".join(scopes)] if scopes else []
     return json.loads(installation.cli("token", "create", name, *words, "--json").stdout)["token"]
-
-
-def ask(http_daemon, name, method, path, body=None):
-    """The status and the body of the response."""
-    connection = http_daemon.connect()
-    connection.request(method, path, body and json.dumps(body), {"Authorization": f"Bearer {http_daemon.secrets[name]}"})
-    response = connection.getresponse()
-    answer = response.status, json.loads(response.read() or "null")
-    connection.close()
-    return answer
 
 
 def execute(http_daemon, name, **body):

@@ -233,17 +233,18 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for ObjectsOnly<A> {
         visitor: V,
     ) -> Result<V::Value, A::Error> {
         // As the value of the variant: deserializers of values have their own words for a wrong one.
-        self.0.newtype_variant_seed(Fields { fields, visitor })
+        self.0
+            .newtype_variant_seed(VariantFields { fields, visitor })
     }
 }
 
 /// Reads the fields of a variant.
-struct Fields<V> {
+struct VariantFields<V> {
     fields: &'static [&'static str],
     visitor: V,
 }
 
-impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for Fields<V> {
+impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for VariantFields<V> {
     type Value = V::Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<V::Value, D::Error> {

@@ -89,7 +89,7 @@ pub use lost_output::{damaged_output, lost_bytes, lost_tail};
 pub use monitor::{UsageHistory, UsageHistoryQuery, UsageListener, UsageResolution};
 pub use ostler_lifecycle::{context::ContextState, readiness, supervisor};
 pub use ostler_model::{PortRequest, RetentionRequest, SandboxOptions, StartOptions};
-pub use project::{contain_directory, project_of};
+pub use project::{project_of, projects_contain};
 pub use refused_request::RefusedRequest;
 pub use request::{ClientKind, ListFilter, StartRequest, StdinRequest, StopRequest, WaitFor};
 pub use search::{SentInput, plain_text};

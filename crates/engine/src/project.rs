@@ -55,13 +55,13 @@ pub(crate) fn check_project(caller: &Caller, project: Option<&str>) -> Result<()
 /// Whether a caller sees what a directory holds: always, unless it is limited to projects that the
 /// directory is in none of.
 pub(crate) fn sees_directory(caller: &Caller, directory: &Path) -> bool {
-    contain_directory(&caller.projects.visible, directory)
+    projects_contain(&caller.projects.visible, directory)
 }
 
 /// Whether a directory is in the tree of one of these projects, once the symbolic links of both are
 /// resolved. Reads links.
 #[must_use]
-pub fn contain_directory(projects: &ProjectSet, directory: &Path) -> bool {
+pub fn projects_contain(projects: &ProjectSet, directory: &Path) -> bool {
     let Some(names) = projects.names() else {
         return true;
     };

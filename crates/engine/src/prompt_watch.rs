@@ -178,7 +178,7 @@ impl PromptWatcher {
         }
         if found.is_none()
             && self.interactions.has_open_prompt(entry.id)
-            && !wait::is_prompt_standing(core, entry, |_| true).await
+            && !wait::waits_at_prompt(core, entry, |_| true).await
         {
             self.interactions.prompt_gone(entry.id);
         }

@@ -69,7 +69,7 @@ pub fn app(parts: AppParts) -> Router {
         engine,
         options,
     } = parts;
-    let routes = mcp.merge(rest_routes(rest, RestCallerLayer { sessions, engine }));
+    let routes = mcp.merge(rest_routes(rest, RestCallerState { sessions, engine }));
     let auth = Arc::new(AuthLayer {
         origin_check: OriginCheck {
             hosts: options.hosts,
@@ -95,14 +95,14 @@ fn prefixed(prefix: &str, routes: Router) -> Router {
     Router::new().nest(prefix, routes)
 }
 
-/// What the caller of a request to REST is found out with.
+/// State of the middleware that takes the caller of REST requests from the token.
 #[derive(Debug, Clone)]
-struct RestCallerLayer {
+struct RestCallerState {
     sessions: Arc<dyn SessionUses>,
     engine: Engine,
 }
 
-fn rest_routes(rest: Router, layer: RestCallerLayer) -> Router {
+fn rest_routes(rest: Router, layer: RestCallerState) -> Router {
     rest.layer(middleware::from_fn_with_state(layer, insert_rest_caller))
 }
 
@@ -147,7 +147,7 @@ async fn authenticate(
     }
     // An upgraded connection continues after its response.
     if let Some(permit) = parts.extensions.remove::<ConnectionPermit>() {
-        parts.extensions.insert(permit.holding(request.clone()));
+        parts.extensions.insert(permit.with_guard(request.clone()));
     }
     remove_credentials(&mut parts.headers);
     let Some(validity) = validity else {
@@ -197,7 +197,7 @@ fn reject(mut response: Response) -> Response {
 /// recorded in the audit log. The session is in use until the response is sent, and as long as what
 /// continues on an upgraded connection.
 async fn insert_rest_caller(
-    State(layer): State<RestCallerLayer>,
+    State(layer): State<RestCallerState>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -241,7 +241,9 @@ async fn insert_rest_caller(
             .await;
     };
     if let Some(permit) = parts.extensions.remove::<ConnectionPermit>() {
-        parts.extensions.insert(permit.holding(session_use.clone()));
+        parts
+            .extensions
+            .insert(permit.with_guard(session_use.clone()));
     }
     let response = next.run(limits::limit_body(Request::from_parts(parts, body)));
     hold_until_sent(response.await, session_use)

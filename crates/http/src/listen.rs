@@ -69,14 +69,15 @@ pub(crate) struct PeerAddr(pub(crate) IpAddr);
 #[derive(Debug, Clone)]
 pub struct ConnectionPermit {
     _guards: Arc<PermitGuards>,
-    held: Vec<Arc<dyn Any + Send + Sync>>,
+    /// What lives as long as the connection.
+    guards: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
 impl ConnectionPermit {
-    /// The same permit, which also keeps `held` alive.
+    /// The same permit, which also keeps `guard` alive.
     #[must_use]
-    pub fn holding(mut self, held: Arc<dyn Any + Send + Sync>) -> Self {
-        self.held.push(held);
+    pub fn with_guard(mut self, guard: Arc<dyn Any + Send + Sync>) -> Self {
+        self.guards.push(guard);
         self
     }
 }
@@ -243,7 +244,7 @@ async fn accept_loop(
                         _tracker: connections.token(),
                         _address_guard: address_guard,
                     }),
-                    held: Vec::new(),
+                    guards: Vec::new(),
                 });
                 let context = ConnectionContext {
                     extensions,

@@ -134,7 +134,7 @@ impl LineVisitor for MatchCounter<'_> {
             return Ok(ScanControl::Stop);
         }
         let plain = plain_content(self.query, line, &self.watch)?;
-        let read = line.reading(plain.as_deref());
+        let read = line.with_text(plain.as_deref());
         let matches = find_matches(self.query, &read, &self.watch)?.len() as u64;
         self.count += matches;
         self.last = line.end;

@@ -257,7 +257,7 @@ impl LineVisitor for LinePageBuilder<'_> {
             return Ok(ScanControl::Stop);
         }
         let plain = plain_content(self.query, line, &self.matcher)?;
-        let line = &line.reading(plain.as_deref());
+        let line = &line.with_text(plain.as_deref());
         let mut matches = find_matches(self.query, line, &self.matcher)?;
         if !line.terminated {
             matches.truncate(usize::try_from(self.open_remaining).unwrap_or(usize::MAX));

@@ -37,9 +37,9 @@ pub(crate) struct ScannedLine<'b> {
 }
 
 impl<'b> ScannedLine<'b> {
-    /// The same line with this text, where there is one.
-    pub(crate) fn reading(&self, plain: Option<&'b [u8]>) -> Self {
-        match plain {
+    /// The same line with this text instead of its own, where there is one.
+    pub(crate) fn with_text(&self, text: Option<&'b [u8]>) -> Self {
+        match text {
             None => *self,
             Some(text) => Self {
                 text,
@@ -315,7 +315,7 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
                 let search = |from: usize| self.matcher.candidate(pattern, &bytes[from..last]);
                 let by_bytes = lines.next_match.at_or_after(lines.at, search);
                 let by_bytes = by_bytes.map_err(|error| SegmentError::Read(error.into()))?;
-                let by_text = if pattern.reads_plain_text() {
+                let by_text = if pattern.matches_plain_text() {
                     let search =
                         |from: usize| Ok::<_, SegmentError>(next_control(&bytes[from..last]));
                     lines.next_control.at_or_after(lines.at, search)?
@@ -383,21 +383,21 @@ struct RunLines<'b> {
     /// The record of the last line located.
     record: usize,
     /// Where the pattern may match next.
-    next_match: NextFound,
+    next_match: NextIndex,
     /// The next byte that makes a line read differently.
-    next_control: NextFound,
+    next_control: NextIndex,
 }
 
 /// The result of a search in bytes, kept until it is passed: a search for one of two things is not
 /// repeated while the other is found.
 #[derive(Debug, Clone, Copy)]
-enum NextFound {
+enum NextIndex {
     Unknown,
     /// At this index, or nowhere.
     Known(Option<usize>),
 }
 
-impl NextFound {
+impl NextIndex {
     /// What is found from `at` on; `search` returns an index counted from its argument.
     fn at_or_after<E>(
         &mut self,
@@ -423,8 +423,8 @@ impl<'b> RunLines<'b> {
             at: 0,
             counted: (0, run.records[0].line + 1),
             record: 0,
-            next_match: NextFound::Unknown,
-            next_control: NextFound::Unknown,
+            next_match: NextIndex::Unknown,
+            next_control: NextIndex::Unknown,
         }
     }
 

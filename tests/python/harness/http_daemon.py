@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 import queue
 import re
 import subprocess
@@ -137,6 +138,16 @@ def token(installation, name, principal=None):
     found = TOKEN.search(output)
     assert found, output
     return found[0]
+
+
+def ask(http_daemon, name, method, path, body=None):
+    """The status and the body of the response to a request with one of the daemon's `secrets`."""
+    connection = http_daemon.connect()
+    connection.request(method, path, body and json.dumps(body), {"Authorization": f"Bearer {http_daemon.secrets[name]}"})
+    response = connection.getresponse()
+    answer = response.status, json.loads(response.read() or "null")
+    connection.close()
+    return answer
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ pub(super) async fn is_outdated(
     }
     let is_same =
         |prompt: &Prompt| Question::from_prompt(prompt, execution).is_same_prompt(question);
-    !wait::is_prompt_standing(core, &entry, is_same).await
+    !wait::waits_at_prompt(core, &entry, is_same).await
 }
 
 /// Writes an answer to the input of its execution.

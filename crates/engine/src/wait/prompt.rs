@@ -132,7 +132,7 @@ pub(crate) async fn find_quiet_prompt(
 
 /// Whether a command still waits at a prompt that was found before. Where it does not, it is looked at a
 /// second time: a program that polls its input may have been between two polls.
-pub(crate) async fn is_prompt_standing(
+pub(crate) async fn waits_at_prompt(
     core: &EngineInner,
     entry: &Arc<ExecutionHandle>,
     is_same: impl Fn(&Prompt) -> bool,

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use ostler_engine::contain_directory;
+use ostler_engine::projects_contain;
 use ostler_model::{ErrorCode, ProjectSet};
 use ostler_template::{FILE_BYTES, TemplateCatalog, TemplateProblem, TemplateSource, TemplateTier};
 use rustix::fs::{Mode, OFlags};
@@ -48,7 +48,7 @@ impl TemplateFiles {
         }
         if let Some(cwd) = cwd
             && let Some(dir) = project_dir(cwd)
-            && contain_directory(projects, &dir)
+            && projects_contain(projects, &dir)
         {
             files.add_dir(&dir, TemplateTier::Project, cwd);
         }

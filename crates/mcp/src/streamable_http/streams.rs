@@ -156,10 +156,15 @@ impl StreamCalls {
     /// Ends a call whose answer is given to the connection of the stream of this epoch. The client may
     /// ask for it again for this long.
     fn answer(&self, key: &StreamKey, turn: u64, event: &ServerSseMessage, window: Duration) {
-        if let Some(live) = self.finish(key, turn) {
+        let mut calls = self.live.lock();
+        if calls.get(key).is_none_or(|live| live.epoch != turn) {
+            return;
+        }
+        // Under both locks: who resumes the stream meanwhile finds the call or its answer.
+        let mut delivered = self.delivered.lock();
+        delivered.keep(key.clone(), event.clone(), Instant::now(), window);
+        if let Some(live) = calls.remove(key) {
             live.deliver();
-            let mut delivered = self.delivered.lock();
-            delivered.keep(key.clone(), event.clone(), Instant::now(), window);
         }
     }
 
