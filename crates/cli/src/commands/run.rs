@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use ostler_api::{ShellStartBody, StartBody, StdinBody, StopBody};
 use ostler_model::{ByteString, Command, ContextId, ExecutionId, StartOptions, TemplateRecord};
+use tokio::time::timeout;
 
 use super::attach::KeyArgs;
 use super::isolation_args::IsolationArgs;
@@ -18,6 +19,10 @@ use crate::daemon::in_process::InProcessEngine;
 use crate::daemon::state_holder;
 use crate::error::{CommandError, CommandResult};
 use crate::paths::{DAEMON_SOCKET, make_scratch};
+
+/// How long an interrupted start waits for the end of what it may have started. The daemon goes on
+/// stopping it after that.
+const STOP_WAIT: Duration = Duration::from_secs(2);
 
 /// What `run` takes.
 #[derive(Debug, Args)]
@@ -200,7 +205,14 @@ async fn stop_started(client: &DaemonClient, body: &StartBody) {
     };
     // Where it was not started, there is nothing to stop; nor where the daemon has ended.
     let client = client.without_launch();
-    drop(stop::stop(&client, &id.to_string(), &request).await);
+    let id = id.to_string();
+    let stopped = timeout(STOP_WAIT, stop::stop(&client, &id, &request)).await;
+    if stopped.is_err() {
+        let limit = STOP_WAIT.as_secs();
+        crate::print_note(&format!(
+            "{id} has not ended within {limit} s of the interrupt and may still run"
+        ));
+    }
 }
 
 /// As with a daemon, with the engine in this process.

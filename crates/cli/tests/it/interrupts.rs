@@ -323,16 +323,20 @@ fn the_third_interrupt_returns_also_when_no_daemon_answers() {
 }
 
 #[test]
-fn an_interrupt_while_the_command_is_started_leaves_at_once() {
+fn an_interrupt_while_the_command_is_started_ends_the_client_of_a_hung_daemon() {
     let cli = CliEnv::new();
     cli.stdout_of(&["ps", "-q"]);
     let daemon = serving(&cli).unwrap();
     daemon.send(Signal::STOP);
     wait_process_stopped(daemon.pid);
-    let mut run = LineChild::start(cli.command(&["run", "sh", "-c", "echo ready; sleep 300"]));
+    let mut command = cli.command(&["run", "sh", "-c", "echo ready; sleep 300"]);
+    command.stderr(std::fs::File::create(cli.path().join("err")).unwrap());
+    let mut run = LineChild::start(command);
     pass(500);
     run.send(Signal::INT);
     assert_eq!(run.end(), 130);
+    let stderr = std::fs::read_to_string(cli.path().join("err")).unwrap();
+    assert!(stderr.contains("may still run"), "{stderr}");
     daemon.send(Signal::CONT);
     // No client waits for it: it is cancelled, or was never started.
     let begin = Instant::now();
