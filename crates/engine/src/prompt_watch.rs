@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::engine_inner::EngineInner;
-use crate::execution::ExecutionHandle;
+use crate::execution::{DriverCommand, ExecutionHandle};
 use crate::hooks::ExecutionObserver;
 use crate::interaction::InteractionService;
 use crate::lease::WriterLeases;
@@ -176,16 +176,31 @@ impl PromptWatcher {
             // It went on during the check: the next sample is the next chance.
             return;
         }
-        if found.is_none()
-            && self.interactions.has_open_prompt(entry.id)
-            && !wait::waits_at_prompt(core, entry, |_| true).await
-        {
-            self.interactions.prompt_gone(entry.id);
+        if found.is_none() {
+            self.check_prompt_gone(core, entry).await;
         }
         let check = PromptCheck::after(last, Instant::now(), after);
         if let Some(watched) = self.watched.lock().get_mut(&entry.id) {
             watched.last = Some(check);
         }
+    }
+
+    /// Ends the prompt of a command, and the question about it, where it has gone on without input.
+    async fn check_prompt_gone(&self, core: &EngineInner, entry: &Arc<ExecutionHandle>) {
+        let (has_prompt, prompts) = {
+            let state = &entry.live.borrow().state;
+            (state.prompt.is_some(), state.prompts)
+        };
+        let has_question = self.interactions.has_open_prompt(entry.id);
+        if (!has_prompt && !has_question) || wait::waits_at_prompt(core, entry, |_| true).await {
+            return;
+        }
+        if has_prompt {
+            // Where its driver has ended, so has the command.
+            let command = DriverCommand::PromptGone { prompts };
+            drop(entry.send_command(command).await);
+        }
+        self.interactions.prompt_gone(entry.id);
     }
 }
 

@@ -127,6 +127,8 @@ pub enum Event {
         /// The principal that answered.
         by: Principal,
     },
+    /// The command went on from a prompt without input.
+    PromptGone {},
     /// A question was opened, answered, cancelled, or not answered in time. Only the ledger holds
     /// this event.
     Interaction {

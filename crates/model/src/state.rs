@@ -202,7 +202,9 @@ impl State {
                 self.prompt = Some(text.clone());
                 self.prompts = self.prompts.saturating_add(1);
             }
-            Event::PromptAnswered { .. } | Event::Input { .. } => self.prompt = None,
+            Event::PromptAnswered { .. } | Event::PromptGone {} | Event::Input { .. } => {
+                self.prompt = None;
+            }
             Event::Paused { .. } => self.paused = true,
             Event::Resumed { .. } => self.paused = false,
             Event::Sampled { usage } => self.usage = *usage,

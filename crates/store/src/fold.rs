@@ -82,6 +82,7 @@ impl RowChange {
             | Event::Detached { .. }
             | Event::PromptDetected { .. }
             | Event::PromptAnswered { .. }
+            | Event::PromptGone {}
             | Event::Input { .. }
             | Event::Resized { .. }
             | Event::Paused { .. }

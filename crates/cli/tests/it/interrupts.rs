@@ -485,3 +485,19 @@ fn every_verb_goes_on_however_many_daemons_die() {
         assert!(running.contains(shell.as_str()), "{shell}: {running}");
     }
 }
+
+#[test]
+fn services_are_brought_up_once_however_many_daemons_die() {
+    let cli = CliEnv::new();
+    let manifest = "[services.one]\ncommand = \"sleep 300\"\n\
+                    [services.two]\ncommand = \"sleep 301\"\ndepends_on = [\"one\"]\n";
+    std::fs::write(cli.path().join("ostler.toml"), manifest).unwrap();
+    cli.stdout_of(&["ps"]);
+    let up = || cli.ostler(&["service", "up"]);
+    // Longer than a start takes, shorter than that of both.
+    let (up, killed) = under_killing(&cli, &[1_500, 2_500], up);
+    assert!(killed > 0, "no daemon was killed");
+    assert_eq!(up.code, 0, "{up:?}");
+    let running = cli.stdout_of(&["ps", "-q"]);
+    assert_eq!(running.lines().count(), 2, "{running}");
+}

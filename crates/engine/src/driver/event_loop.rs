@@ -340,6 +340,9 @@ impl Driver {
                 // The caller may be gone; the prompt is recorded.
                 let _gone = answer.send(()).is_err();
             }
+            DriverCommand::PromptGone { prompts } => {
+                self.step(SupervisorInput::PromptGone { prompts }).await;
+            }
             DriverCommand::OutputCleared {
                 from,
                 to,

@@ -144,6 +144,7 @@ const fn is_lifecycle(event: &Event) -> bool {
         | Event::Stage { .. }
         | Event::PromptDetected { .. }
         | Event::PromptAnswered { .. }
+        | Event::PromptGone {}
         | Event::Input { .. }
         | Event::Resized { .. }
         | Event::Paused { .. }

@@ -48,6 +48,8 @@ pub(crate) enum DriverCommand {
         /// Resolves when it is recorded.
         reply: oneshot::Sender<()>,
     },
+    /// The command waits no longer at the last of so many prompts.
+    PromptGone { prompts: u32 },
     /// A limit that is enforced by accounting was exceeded.
     LimitHit(LimitKind),
     /// Output was cleared.

@@ -96,6 +96,11 @@ pub enum SupervisorInput {
         /// Who answered.
         by: Principal,
     },
+    /// The command was found to wait no longer at its last prompt.
+    PromptGone {
+        /// How many prompts had been detected by then: a later one is not meant.
+        prompts: u32,
+    },
     /// The terminal was resized.
     Resized {
         /// The new size.

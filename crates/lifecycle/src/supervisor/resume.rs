@@ -81,7 +81,9 @@ impl Supervisor {
                 reason: TrimReason::DiskFull,
             } => self.lost_bytes += to.saturating_sub(*from),
             Event::PromptDetected { .. } => self.prompt_offset = Some(record.offset),
-            Event::PromptAnswered { .. } | Event::Input { .. } => self.prompt_offset = None,
+            Event::PromptAnswered { .. } | Event::PromptGone {} | Event::Input { .. } => {
+                self.prompt_offset = None;
+            }
             Event::Created { .. }
             | Event::Refused { .. }
             | Event::Interaction { .. }

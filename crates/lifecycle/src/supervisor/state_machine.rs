@@ -176,6 +176,12 @@ impl Supervisor {
                 self.prompt_offset = None;
                 self.record_if_created(now, Event::PromptAnswered { by });
             }
+            SupervisorInput::PromptGone { prompts } => {
+                if self.state.prompt.is_some() && self.state.prompts == prompts {
+                    self.prompt_offset = None;
+                    self.record_if_created(now, Event::PromptGone {});
+                }
+            }
             SupervisorInput::Resized { size } => {
                 self.record_if_created(now, Event::Resized { size });
             }

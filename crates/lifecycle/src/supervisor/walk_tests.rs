@@ -145,6 +145,9 @@ impl Walk {
         {
             return Err(format!("the same prompt twice: {record:?}"));
         }
+        if matches!(record.event, Event::PromptGone {}) && self.unanswered().is_none() {
+            return Err(format!("no prompt that could be gone: {record:?}"));
+        }
         if let Event::Finished { ending } = &record.event {
             self.check_ending(ending, stopping)?;
         }
@@ -230,7 +233,10 @@ impl Walk {
         let actual = self.records.iter().rev().find(|it| {
             matches!(
                 it.event,
-                Event::PromptDetected { .. } | Event::PromptAnswered { .. } | Event::Input { .. }
+                Event::PromptDetected { .. }
+                    | Event::PromptAnswered { .. }
+                    | Event::PromptGone {}
+                    | Event::Input { .. }
             )
         })?;
         matches!(actual.event, Event::PromptDetected { .. }).then_some(actual.offset)
@@ -427,7 +433,7 @@ fn input(rng: &mut Rng, walk: &Walk) -> SupervisorInput {
         0 => u32::from(rng.u8(..5)),
         _ => walk.spawned,
     };
-    match rng.u64(..42) {
+    match rng.u64(..43) {
         0..=2 => SupervisorInput::Admitted {
             missing: Vec::new(),
         },
@@ -484,7 +490,10 @@ fn input(rng: &mut Rng, walk: &Walk) -> SupervisorInput {
         },
         30 => SupervisorInput::Process(ProcessEvent::LimitHit { limit: limit(rng) }),
         31 => SupervisorInput::Process(ProcessEvent::Degraded { lost: lost() }),
-        32..=40 => of_a_service(rng, walk),
+        32 => SupervisorInput::PromptGone {
+            prompts: u32::from(rng.u8(..3)),
+        },
+        33..=41 => of_a_service(rng, walk),
         _ => SupervisorInput::Adopted {
             attempt,
             pid: 7,

@@ -81,6 +81,7 @@ impl EventFeed {
             | Event::Restarting { .. }
             | Event::PromptDetected { .. }
             | Event::PromptAnswered { .. }
+            | Event::PromptGone {}
             | Event::Input { .. }
             | Event::Resized { .. }
             | Event::Paused { .. }

@@ -335,6 +335,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             text: "?".to_owned(),
             secret: true
         }),
+        Just(Event::PromptGone {}),
     ]
 }
 

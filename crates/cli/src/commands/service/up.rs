@@ -150,7 +150,8 @@ async fn request_up(client: &ServiceClient, body: &UpBody) -> Result<UpResponse,
         let body = RequestBody::json(&body)?;
         client
             .daemon
-            .call(Method::POST, "/api/v1/services/up", body)
+            // What runs is not started again.
+            .call_idempotent(Method::POST, "/api/v1/services/up", body)
             .await
     });
     match response.await {

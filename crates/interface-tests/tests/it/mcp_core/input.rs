@@ -65,6 +65,30 @@ async fn python_answers_as_if_typed_at() {
 }
 
 #[tokio::test]
+async fn a_command_that_silently_went_on_waits_for_no_input() {
+    let bench = ServerFixture::new().await;
+    let mut client = client(&bench).await;
+    let script = "bash -c 'printf \"Continue? [y/N] \"; read -r -t 2 answer; exec sleep 300'";
+    let result = exec(
+        &mut client,
+        script,
+        json!({"input": "open", "until": "prompt"}),
+    )
+    .await;
+    assert_eq!(fields(&result)["prompt"]["secret"], false, "{result}");
+    loop {
+        let listed = process(&mut client, "list", json!({})).await;
+        let listed = &listed["structuredContent"]["processes"][0];
+        if listed["waiting_for_input"].is_null() {
+            assert_eq!(listed["status"], "running", "{listed}");
+            return;
+        }
+        let briefly = json!({"ids": [id(&result)], "wait_ms": 200});
+        process(&mut client, "wait", briefly).await;
+    }
+}
+
+#[tokio::test]
 async fn a_prompt_comes_back_with_how_to_answer() {
     let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;

@@ -97,6 +97,19 @@ async fn what_takes_long_goes_on_and_can_be_waited_for_or_interrupted() {
     let result = did(&mut client, "pty_run", arguments).await;
     assert_eq!(body(&result), "begins\nthrough the gate");
     assert_eq!(fields(&result)["exit_status"], 7, "{result}");
+    // What it took is the time of this wait, not of the command.
+    assert!(text(&result).contains("exit 7, waited "), "{result}");
+    assert!(fields(&result)["waited_time"].is_number(), "{result}");
+
+    // Nothing runs after the prompt.
+    let arguments = json!({"session": id, "offset": fields(&seen)["next_offset"]});
+    let result = did(&mut client, "pty_run", arguments).await;
+    let message = text(&result);
+    assert!(
+        message.contains("no end of a command was found from offset"),
+        "{message}"
+    );
+    assert!(message.contains("run a command with script"), "{message}");
 
     let arguments = json!({"session": id, "script": "sleep 1000", "wait_ms": 300});
     did(&mut client, "pty_run", arguments).await;

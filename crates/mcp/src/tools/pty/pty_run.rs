@@ -77,6 +77,10 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let max_wait = call.context.max_wait();
     let timeout = max_wait.map_or(timeout, |patience| patience.min(timeout));
     let started_at = Instant::now();
+    let waited_from = match &request {
+        RunRequest::Script(_) => None,
+        RunRequest::Running(from) => Some(*from),
+    };
     let result = match request {
         RunRequest::Script(script) => {
             let command = ShellCommand {
@@ -96,7 +100,38 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
         }
     };
     let shell_run = result.map_err(|error| session::session_failure(call, &id, error))?;
-    Ok(run_reply(call, shell_run, &before, started_at.elapsed()).await?)
+    let time = CallTime {
+        elapsed: started_at.elapsed(),
+        waited_from,
+    };
+    Ok(run_reply(call, shell_run, &before, time).await?)
+}
+
+/// How long a call took: from the typing of its command, or of a wait for an earlier one.
+#[derive(Debug, Clone, Copy)]
+struct CallTime {
+    elapsed: Duration,
+    /// The offset of the command that was waited for.
+    waited_from: Option<u64>,
+}
+
+impl CallTime {
+    /// As text of the first line.
+    fn text(self) -> String {
+        let elapsed = duration::seconds(self.elapsed);
+        match self.waited_from {
+            None => elapsed,
+            Some(_) => format!("waited {elapsed}"),
+        }
+    }
+
+    /// The name of its field.
+    const fn field(self) -> &'static str {
+        match self.waited_from {
+            None => "execution_time",
+            Some(_) => "waited_time",
+        }
+    }
 }
 
 fn parse_request(arguments: &mut Arguments) -> Result<RunRequest, ApiError> {
@@ -119,7 +154,7 @@ async fn run_reply(
     call: ToolCall<'_>,
     shell_run: ShellRun,
     before: &ExecutionInfo,
-    time: Duration,
+    time: CallTime,
 ) -> Result<ToolReply, ApiError> {
     let ShellRun {
         end,
@@ -134,7 +169,7 @@ async fn run_reply(
     let first = if is_replaced {
         format!(
             "[{id} another program took the shell's place, {}]",
-            duration::seconds(time)
+            time.text()
         )
     } else {
         first_line(&id, &end, time)
@@ -180,18 +215,18 @@ async fn run_reply(
     for (name, value) in end_fields(&end) {
         reply.set_field(name, value);
     }
-    reply.set_field("execution_time", duration::as_seconds(time));
+    reply.set_field(time.field(), duration::as_seconds(time.elapsed));
     reply.set_next(if is_replaced {
         Some("the session goes on with it: pty_write and pty_read".to_owned())
     } else {
-        next_step(&id, &end, from)
+        next_step(&id, &end, from, time)
     });
     Ok(reply.into_reply(Some(first)).await)
 }
 
 /// The result of the command, in one line.
-fn first_line(id: &str, end: &ShellEnd, time: Duration) -> String {
-    let elapsed_text = duration::seconds(time);
+fn first_line(id: &str, end: &ShellEnd, time: CallTime) -> String {
+    let elapsed_text = time.text();
     match end {
         ShellEnd::Finished { status, cwd } => {
             let cwd = cwd
@@ -201,19 +236,28 @@ fn first_line(id: &str, end: &ShellEnd, time: Duration) -> String {
         }
         ShellEnd::Prompt(_) => format!("[{id} the command waits for input, {elapsed_text}]"),
         ShellEnd::Incomplete => format!("[{id} the command is incomplete, {elapsed_text}]"),
-        ShellEnd::NoMarker => format!("[{id} exit status unknown, {elapsed_text}]"),
+        ShellEnd::NoMarker => match time.waited_from {
+            None => format!("[{id} exit status unknown, {elapsed_text}]"),
+            Some(from) => {
+                format!("[{id} no end of a command was found from offset {from}, {elapsed_text}]")
+            }
+        },
         ShellEnd::ShellEnded => format!("[{id} the shell has ended, {elapsed_text}]"),
         ShellEnd::TimedOut => format!("[{id} still running, {elapsed_text}]"),
     }
 }
 
 /// Notes, and how to continue.
-fn next_step(id: &str, end: &ShellEnd, from: u64) -> Option<String> {
+fn next_step(id: &str, end: &ShellEnd, from: u64, time: CallTime) -> Option<String> {
     match end {
         ShellEnd::Finished { .. } | ShellEnd::Incomplete => None,
         ShellEnd::Prompt(_) => Some(format!(
             "after the answer, wait: pty_run {{\"session\":\"{id}\",\"offset\":{from}}}"
         )),
+        ShellEnd::NoMarker if time.waited_from.is_some() => Some(
+            "the shell is at its prompt: run a command with script; pty_read shows what there is"
+                .to_owned(),
+        ),
         ShellEnd::NoMarker => Some(
             "the shell reads again without having told how the command ended: its prompt was \
              changed. Type with pty_write instead, or open another session"

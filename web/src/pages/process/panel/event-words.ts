@@ -56,6 +56,7 @@ const WRITERS: Writers = {
       ? words('process.event_asks_secret', {}, 'notice')
       : words('process.event_asks', { text: text.trim() }, 'notice'),
   prompt_answered: ({ by }) => words('process.event_answered', { by }),
+  prompt_gone: () => words('process.event_prompt_gone'),
   interaction: ({ state, request }) => interactionWords(state, textOf(request?.['message'])),
   context: ({ state, reason }) => words('process.event_context', { state, reason: reason ?? '' }),
   requested: ({ action, by }) => requestedWords(action, by),
