@@ -319,3 +319,20 @@ def test_a_number_of_restarts_without_restarts_is_refused(workspace):
     text = workspace.service("up", code=64)
     assert "line 3: services.web.restart.max does not go with the policy \"never\"" in text, text
     workspace.service("start", "--restart", "never:5", "--", "sleep", "300", code=64)
+
+
+@pytest.mark.parametrize("name", ["up", "ensure"])
+def test_a_service_may_have_the_name_of_an_action(workspace, name):
+    workspace.define(**{name: "sleep 300"})
+    workspace.service("up", name, "--no-wait")
+    assert name in workspace.service("why", name)
+    host, cwd = workspace.installation, workspace.installation.work
+    path = f"/api/v1/services/{name}"
+    assert host.rest("GET", f"{path}?cwd={cwd}")["name"] == name
+    workspace.service("stop", name)
+    defined = {"command": {"argv": {"program": "true", "args": []}}, "cwd": str(cwd)}
+    host.rest("PUT", path, defined)
+    host.rest("DELETE", path)
+    with pytest.raises(ProblemError) as error:
+        host.rest("DELETE", path)
+    assert error.value.status == 404, error.value.problem

@@ -8,6 +8,8 @@ use super::rust_items::{REST, RustItems};
 
 /// The function that makes the router.
 const ROUTER: &str = "router";
+/// The variable of a router whose routes are other names of documented ones.
+const UNDOCUMENTED: &str = "undocumented";
 /// Calls that add no routes.
 const WITHOUT_ROUTES: [&str; 5] = [
     "fallback",
@@ -49,6 +51,7 @@ fn of_router(items: &RustItems, place: &str, router: &Expr) -> Result<Vec<Route>
             name => of_function(items, place, name),
         },
         Expr::MethodCall(call) => of_call(items, place, call),
+        Expr::Path(variable) if variable.path.is_ident(UNDOCUMENTED) => Ok(Vec::new()),
         Expr::Verbatim(_) | _ => bail!("{place}: a router is a chain of calls"),
     }
 }

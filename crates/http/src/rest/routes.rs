@@ -175,11 +175,13 @@ fn workspace_routes() -> Router<RestState> {
 }
 
 fn service_routes() -> Router<RestState> {
+    let undocumented = services::named_as_an_action();
     Router::new()
         .route("/detect", post(services::detect))
         .route("/services", get(services::list).post(services::start))
         .route("/services/ensure", post(services::ensure))
         .route("/services/up", post(services::up))
+        .merge(undocumented)
         .route(
             "/services/{name}",
             get(services::show)

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::routing::get;
+use axum::{Json, Router};
 use ostler_api::{
     DetectResponse, EnsureResponse, ServiceBody, ServiceDiagnosisBody, ServiceStartBody,
     ServiceStopResponse, ServicesBody, StartBody, StopBody, UpBody, UpResponse,
@@ -73,6 +74,19 @@ pub(super) async fn list(
         total: Some(services.len()),
         next: page.next,
     }))
+}
+
+/// The routes of services that have the name of an action: their path matches that of the action.
+pub(super) fn named_as_an_action() -> Router<RestState> {
+    let routes_of = |name: &'static str| {
+        let id = move || PathId(name.to_owned());
+        get(move |state, caller, query| show(state, caller, id(), query))
+            .put(move |state, caller, body| define(state, caller, id(), body))
+            .delete(move |state, caller, query, body| forget(state, caller, id(), query, body))
+    };
+    Router::new()
+        .route("/services/ensure", routes_of("ensure"))
+        .route("/services/up", routes_of("up"))
 }
 
 /// `GET /api/v1/services/{name}`: one service.
