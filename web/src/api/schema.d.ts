@@ -1733,6 +1733,9 @@ export interface components {
             event_by: components["schemas"]["Principal"];
         } | {
             /** @constant */
+            event: "prompt_gone";
+        } | {
+            /** @constant */
             event: "interaction";
             /** @description The question's id, for example `i3`; unique until the engine ends. */
             interaction: string;
@@ -2711,6 +2714,9 @@ export interface components {
             by: components["schemas"]["Principal"];
             /** @constant */
             event: "prompt_answered";
+        } | {
+            /** @constant */
+            event: "prompt_gone";
         } | {
             /** @constant */
             event: "interaction";
