@@ -136,7 +136,7 @@ async def test_what_the_scopes_do_not_permit_over_mcp_is_recorded(served):
 
 
 def test_what_no_other_event_tells_is_recorded_with_who_did_it(served):
-    """Signals, cleared output and removals, over REST and over the command line."""
+    """Signals, pauses, cleared output and removals, over REST and over the command line."""
     installation = served.installation
     me = ask(served, "user", "GET", "/api/v1/audit?limit=1")[1]["entries"][0]["by"]["principal"]
     start = position(served)
@@ -145,6 +145,8 @@ def test_what_no_other_event_tells_is_recorded_with_who_did_it(served):
     wait = f"/api/v1/executions/{id}/wait"
     assert ask(served, "user", "POST", wait, {"until": "pattern", "pattern": "ready", "at_most_ms": 20000})[0] == 200
     assert ask(served, "user", "DELETE", f"/api/v1/executions/{id}/output")[0] == 200
+    for action in ("pause", "resume"):
+        assert ask(served, "user", "POST", f"/api/v1/executions/{id}/{action}")[0] in {200, 204}
     assert ask(served, "user", "POST", f"/api/v1/executions/{id}/signal", {"signal": "SIGUSR1"})[0] == 204
     assert ask(served, "user", "POST", wait, {"until": "exit", "at_most_ms": 20000})[0] == 200
     cleared = ask(served, "user", "DELETE", f"/api/v1/executions/{id}/output")[1]["dropped_bytes"]
@@ -156,6 +158,8 @@ def test_what_no_other_event_tells_is_recorded_with_who_did_it(served):
         {"kind": "clear_output", "bytes": cleared}, {"kind": "remove"},
     ]
     assert {entry["event_by"] for entry in done} == {me} and len({entry["execution"] for entry in done}) == 1
+    paused = [(entry["event"], entry["event_by"]) for entry in entries(served, start) if entry["event"] in {"paused", "resumed"}]
+    assert paused == [("paused", me), ("resumed", me)]
     shown = installation.cli("events", "--no-follow", "--since-cursor", str(start)).stdout.decode()
     for text in (f"SIGUSR1 sent by {me}", f"output cleared by {me}", f"removed by {me}"):
         assert text in shown, shown

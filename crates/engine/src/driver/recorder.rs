@@ -128,6 +128,8 @@ const fn is_lifecycle(event: &Event) -> bool {
         | Event::LimitHit { .. }
         | Event::Autorun { .. }
         | Event::Workspace { .. }
+        | Event::Paused { .. }
+        | Event::Resumed { .. }
         | Event::Degraded { .. }
         | Event::Stopping { .. }
         | Event::Backoff { .. }
@@ -147,8 +149,6 @@ const fn is_lifecycle(event: &Event) -> bool {
         | Event::PromptGone {}
         | Event::Input { .. }
         | Event::Resized { .. }
-        | Event::Paused { .. }
-        | Event::Resumed { .. }
         | Event::Sampled { .. }
         | Event::Exited { .. } => false,
     }
