@@ -114,20 +114,20 @@ impl ContextManager {
             return Ok((self.info(&entry), false));
         }
         let base_bytes = self.base_bytes(&request).await;
-        let id = self.create(caller, &key, request, base_bytes)?;
-        let entry = self.table.get(&id).ok_or(ContextError::NotFound)?;
+        let entry = self.create(caller, &key, request, base_bytes)?;
         Ok((self.info(&entry), true))
     }
 
     /// Stored before its directory is created, and before it is used: a crash leaves no directory
-    /// that nothing removes, and no context that nothing knows.
+    /// that nothing removes, and no context that nothing knows. Returns it as it is when it becomes
+    /// usable: its idle time may be over before the caller is answered.
     fn create(
         &self,
         caller: &Caller,
         key: &ContextKey,
         request: ContextRequest,
         base_bytes: Option<u64>,
-    ) -> Result<ContextId, Error> {
+    ) -> Result<ContextEntry, Error> {
         let record = ContextRecord {
             base_bytes,
             ..self.new_record(caller, key, request)?
@@ -135,13 +135,17 @@ impl ContextManager {
         let id = record.id.clone();
         self.table
             .insert(record.clone(), self.settings().max_per_principal)?;
-        let created = self.store_and_create(&record);
-        let input = match &created {
-            Ok(()) => ContextInput::Created,
-            Err(_) => ContextInput::CreationFailed,
-        };
-        let _decision = self.table.handle(&id, input);
-        let recorded = created.and_then(|()| self.record_creation(&id));
+        if let Err(error) = self.store_and_create(&record) {
+            let _decision = self.table.handle(&id, ContextInput::CreationFailed);
+            return Err(error);
+        }
+        let mut entry = self.table.get(&id).ok_or(ContextError::NotFound)?;
+        // Nothing is used, or ends, that the ledger does not know.
+        let recorded = self.core.try_write_ledger(&created_entry(&entry.record));
+        let _same = entry
+            .lifecycle
+            .handle(Timestamp::now(), ContextInput::Created);
+        let _decision = self.table.handle(&id, ContextInput::Created);
         // Without this, the next engine would take it for one that was not created.
         let stored = recorded.and_then(|()| self.table.store_durably());
         stored.inspect_err(|_| {
@@ -150,7 +154,7 @@ impl ContextManager {
                 .handle(&id, ContextInput::Remove { force: false });
         })?;
         tracing::info!(context = %id, project = %record.project, "a context is created");
-        Ok(id)
+        Ok(entry)
     }
 
     /// The bytes that the directory of a new context has, where its growth is limited.
@@ -166,12 +170,6 @@ impl ContextManager {
     fn disk_limit(&self, options: &StartOptions) -> Option<u64> {
         let own = options.limits.disk_bytes;
         own.or(self.settings().limits.disk_bytes)
-    }
-
-    /// Nothing is used that the ledger does not know.
-    fn record_creation(&self, id: &ContextId) -> Result<(), Error> {
-        let entry = self.table.get(id).ok_or(ContextError::NotFound)?;
-        self.core.try_write_ledger(&created_entry(&entry.record))
     }
 
     fn store_and_create(&self, record: &ContextRecord) -> Result<(), Error> {
