@@ -223,6 +223,54 @@ def test_removal_of_one_in_use_is_refused_unless_forced(installation):
     assert status in (404, 422), "what ran in it cannot run again without it"
 
 
+OVERLAY = {"isolation": "high", "confine": {"overlay": True}}
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("decision", ["commit", "discard"])
+def test_undecided_changes_keep_their_context(installation, decision, killed):
+    """They are of files that go with it."""
+    context = opened(installation, idle_timeout_ms=1_500)
+    id = start(installation, context, "echo precious > result", **OVERLAY)
+    ended(installation, id)
+    if killed:
+        installation.kill_daemon()
+        installation.cli("ps")
+    assert show(installation, context["id"])["executions"] == [id]
+    status, text = refused(installation, "DELETE", f"{PATH}/{context['id']}")
+    assert status == 409 and id in text and "overlay" in text, text
+    installation.rest("POST", f"/api/v1/executions/{id}/workspace/{decision}", {})
+    until(lambda: not listed(installation), 20, "the idle end")
+
+
+def test_undecided_changes_go_with_a_context_removed_by_force(installation):
+    context = opened(installation)
+    ids = [start(installation, context, "echo precious > result; sleep " + rest, **OVERLAY) for rest in ("0", "1000")]
+    ended(installation, ids[0])
+    until(lambda: installation.json("workspace", ids[1])["totals"]["created"], 20, "the change of what runs")
+    installation.rest("DELETE", f"{PATH}/{context['id']}?force=true")
+    assert listed(installation) == []
+    for id in ids:
+        assert installation.rest("GET", f"/api/v1/executions/{id}/workspace")["fate"] == "discarded"
+
+
+def test_an_overlay_without_changes_keeps_no_context(installation):
+    context = opened(installation)
+    ended(installation, start(installation, context, "true", **OVERLAY))
+    installation.rest("DELETE", f"{PATH}/{context['id']}")
+    second = opened(installation, idle_timeout_ms=1_500)
+    ended(installation, start(installation, second, "true", **OVERLAY))
+    until(lambda: not listed(installation), 20, "the idle end")
+
+
+def test_removed_changes_keep_no_context(installation):
+    context = opened(installation, idle_timeout_ms=1_500)
+    id = start(installation, context, "echo precious > result", **OVERLAY)
+    ended(installation, id)
+    installation.rest("DELETE", f"/api/v1/executions/{id}")
+    until(lambda: not listed(installation), 20, "the idle end")
+
+
 def recorded(installation, id):
     """What the audit log says of a context: state, reason and details, oldest first."""
     entries = installation.rest("GET", "/api/v1/audit?limit=1000")["entries"]

@@ -18,6 +18,9 @@ pub(crate) trait ExecutionObserver: fmt::Debug + Send + Sync {
     /// The execution has ended; it is still there.
     fn ended(&self, _id: ExecutionId) {}
 
+    /// What the execution wrote to its overlay was committed or discarded.
+    fn overlay_decided(&self, _id: ExecutionId) {}
+
     /// No program could be started for the execution; its end is not published yet.
     fn spawn_failed(&self, _id: ExecutionId) {}
 

@@ -102,6 +102,7 @@ fn record_outcome(
         }
         Err(error) => tracing::error!(id = %entry.id, %error, "a decision is not on record"),
     }
+    core.notify(|observer| observer.overlay_decided(entry.id));
 }
 
 /// What an execution wrote to its overlay so far, where no decision was made about it; none where it
@@ -127,7 +128,7 @@ pub(crate) async fn undecided_changes(
     core: &EngineInner,
     entry: &ExecutionHandle,
 ) -> Option<[u64; 3]> {
-    if !has_overlay(entry) || entry.info().state.workspace.is_some() {
+    if !may_hold_changes(entry) {
         return None;
     }
     let request = OverlayRequest::Changes { limit: 0 };
@@ -160,7 +161,7 @@ fn undecided_totals(response: &Result<OverlayResponse, OverlayRequestError>) -> 
 /// the ledger what became of them: also what a commit that was interrupted has written. Returns
 /// whether changes were discarded.
 pub(crate) async fn discard(core: &EngineInner, entry: &ExecutionHandle) -> bool {
-    if !has_overlay(entry) || entry.info().state.workspace.is_some() {
+    if !may_hold_changes(entry) {
         return false;
     }
     let by = entry.owner().principal.clone();
@@ -202,6 +203,11 @@ fn removal_detail([created, changed, deleted]: [u64; 3]) -> LedgerDetail {
     detail.insert("changed".to_owned(), changed.into());
     detail.insert("deleted".to_owned(), deleted.into());
     detail
+}
+
+/// Whether it has an overlay about which nothing was decided: there may be changes in it.
+pub(crate) fn may_hold_changes(entry: &ExecutionHandle) -> bool {
+    has_overlay(entry) && entry.info().state.workspace.is_none()
 }
 
 /// Whether writes to its workspace went to an overlay.

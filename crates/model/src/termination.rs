@@ -208,7 +208,9 @@ impl LostReason {
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Reboot => "the machine was restarted while it ran",
-            Self::ShimKilled => "its supervisor process was killed, and the command with it",
+            Self::ShimKilled => {
+                "its supervisor process was killed, and what was found of the command with it"
+            }
             Self::NoRecord => "its supervisor process is gone and left no exit record",
             Self::FilesDamaged => "its files were removed or damaged",
             Self::EngineKilled => "the engine that ran it in its own process was killed",

@@ -127,6 +127,11 @@ fn failure_record(
     let reason = std::io::Error::from_raw_os_error(errno);
     let message = match failure.step {
         _ if failure.message.is_some() => failure.message.clone().unwrap_or_default(),
+        "exec" if failure.errno == Errno::NOMEM && plan.limits.memory_bytes.is_some() => {
+            let limit = plan.limits.memory_bytes.unwrap_or_default();
+            let program = display_path(&plan.program);
+            format!("cannot execute {program}: {reason}; its limit on memory is {limit} bytes")
+        }
         "exec" => format!("cannot execute {}: {reason}", display_path(&plan.program)),
         "chdir" => format!("cannot enter {}: {reason}", display_path(&plan.cwd)),
         STEP_STORAGE => format!("cannot write the state directory: {reason}"),

@@ -4,7 +4,9 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ostler_api::{ExecutionBody, RunStatisticsBody, SandboxInfoBody, ServiceStateBody};
-use ostler_model::{ByteString, ContainerSpec, IsolationLevel, LimitBackend, VolumeMount};
+use ostler_model::{
+    ByteString, Capability, ContainerSpec, IsolationLevel, LimitBackend, VolumeMount,
+};
 use ostler_render::{clean, isolation, service as words};
 
 use super::{ids, refused_hosts};
@@ -256,6 +258,17 @@ fn describe_volume(volume: &VolumeMount) -> String {
 /// `512 MiB memory, 0.5 cores, 4096 processes (cgroup_v2)`.
 fn describe_limits(info: &ExecutionBody) -> String {
     let limits = &info.isolation.limits;
+    let in_force = |limit: Option<String>, ability: Capability| {
+        let is_missing = info
+            .isolation
+            .missing
+            .iter()
+            .any(|it| it.ability == ability);
+        Some(match is_missing {
+            true => format!("{} not in force", limit?),
+            false => limit?,
+        })
+    };
     let size = |bytes: Option<u64>, what: &str| {
         Some(format!("{} {what}", isolation::format_bytes(bytes?)))
     };
@@ -264,10 +277,10 @@ fn describe_limits(info: &ExecutionBody) -> String {
         .cpu_millis
         .map(|millis| format!("{} cores", f64::from(millis) / 1_000.0));
     let limits: Vec<String> = [
-        size(limits.memory_bytes, "memory"),
-        cores,
-        count(limits.pids, "processes"),
-        size(limits.disk_bytes, "disk"),
+        in_force(size(limits.memory_bytes, "memory"), Capability::MemoryLimit),
+        in_force(cores, Capability::CpuLimit),
+        in_force(count(limits.pids, "processes"), Capability::PidsLimit),
+        in_force(size(limits.disk_bytes, "disk"), Capability::DiskLimit),
         count(limits.open_files, "open files"),
         size(limits.file_bytes, "a file"),
     ]

@@ -51,6 +51,16 @@ pub(super) fn read_path_facts(path: &Path) -> io::Result<PathFacts> {
     })
 }
 
+/// Where the kernel's list of processes is mounted (proc(5)).
+///
+/// # Errors
+/// When this process's mounts cannot be read.
+pub(super) fn procfs_mounts() -> io::Result<Vec<PathBuf>> {
+    let mounts = parse_mountinfo(&fs::read(MOUNTINFO)?).into_iter();
+    let of_processes = mounts.filter(|mount| mount.filesystem == "proc");
+    Ok(of_processes.map(|mount| mount.target).collect())
+}
+
 /// Parses the mounts; malformed lines are skipped.
 fn parse_mountinfo(mountinfo: &[u8]) -> Vec<MountInfoEntry> {
     mountinfo

@@ -28,6 +28,9 @@ const SYSTEM_DIRS_VISIBLE: [&str; 17] = [
 /// Directories that are private in a sandbox: a command that works there has no workspace.
 const PRIVATE_DIRS: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
 
+/// Directories of the kernel's file systems, where no home can be.
+const KERNEL_DIRS: [&str; 3] = ["/dev", "/proc", "/sys"];
+
 /// Names of directories that hold programs to be run by name.
 const PROGRAM_DIRS: [&str; 4] = ["bin", "sbin", "shims", "Scripts"];
 
@@ -63,6 +66,9 @@ pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Option<San
     let paths = PathContext::of(settings, request, env_source);
     let workspace = paths.workspace(&request.cwd, options.workspace.as_ref())?;
     let mut read = canonical_paths("read", &options.read)?;
+    for path in &read {
+        check_readable(path.as_path())?;
+    }
     read.extend(isolation.read.iter().cloned());
     read.extend(paths.visible());
     read.extend(paths.search_path(env_source, workspace.as_deref()));
@@ -250,11 +256,15 @@ impl<'a> PathContext<'a> {
                 "it is not a directory",
             ));
         }
-        if PRIVATE_DIRS
-            .iter()
-            .any(|private| Path::new(private) == path)
-        {
-            return Ok(None);
+        let mut private = PRIVATE_DIRS.iter().map(Path::new);
+        if private.any(|private| private == path) {
+            return match requested {
+                Some(_) => {
+                    let problem = "it is private at level high: nothing of the host's is there";
+                    Err(invalid("workspace", &path_text.to_string(), problem))
+                }
+                None => Ok(None),
+            };
         }
         self.check_writable("workspace", &path)?;
         if requested.is_some() && !canonical_path("working directory", cwd)?.starts_with(&path) {
@@ -404,6 +414,26 @@ impl<'a> PathContext<'a> {
     }
 }
 
+/// A command sees no processes but its own: nothing that has the kernel's list of all is shown.
+fn check_readable(path: &Path) -> Result<(), Error> {
+    let refused = |problem: &str| Err(invalid("read", &path.display().to_string(), problem));
+    if path == Path::new("/") {
+        return refused("it holds everything; name the directories that are needed");
+    }
+    match path_facts::procfs_mounts() {
+        Ok(mounts) if mounts.iter().any(|mount| path.starts_with(mount)) => {
+            refused("it is of the host's processes (proc), which level high does not show")
+        }
+        Ok(mounts) if mounts.iter().any(|mount| mount.starts_with(path)) => {
+            refused("the host's processes (proc) are below it, which level high does not show")
+        }
+        Ok(_) => Ok(()),
+        Err(error) => refused(&format!(
+            "the mounts of this machine cannot be read: {error}"
+        )),
+    }
+}
+
 /// Validates paths of a request: few, absolute, existing.
 fn canonical_paths(what: &'static str, paths: &[ByteString]) -> Result<Vec<ByteString>, Error> {
     check_count(what, paths.len(), PATHS_MAX)?;
@@ -437,7 +467,9 @@ pub(super) fn canonical_or_self(path: &Path) -> PathBuf {
 /// own.
 fn canonical_home(home: &Path) -> Option<PathBuf> {
     let home = home.is_absolute().then(|| canonical(home)).flatten()?;
-    (home != Path::new("/")).then_some(home)
+    let mut kernel = KERNEL_DIRS.iter();
+    let is_kernels = kernel.any(|it| home.starts_with(it));
+    (home != Path::new("/") && !is_kernels).then_some(home)
 }
 
 fn is_plain(path: &Path) -> bool {

@@ -135,6 +135,40 @@ fn a_private_directory_is_worked_in_without_a_workspace() {
     request.options.sandbox.overlay = true;
     let actual = problem(&ground.settings(), &request);
     assert!(actual.contains("private"), "{actual}");
+
+    // Named as the workspace, it would have to be the host's.
+    request.options.sandbox.overlay = false;
+    request.options.sandbox.workspace = Some(ByteString::from("/tmp"));
+    let actual = problem(&ground.settings(), &request);
+    assert!(
+        actual.contains("workspace") && actual.contains("private"),
+        "{actual}"
+    );
+}
+
+#[test]
+fn the_processes_of_the_host_are_not_shown() {
+    let ground = Ground::new();
+    for (path, why) in [
+        ("/", "holds everything"),
+        ("/proc", "host's processes"),
+        ("/proc/self/status", "host's processes"),
+        ("/proc/sys/kernel", "host's processes"),
+    ] {
+        let mut request = ground.high("home/project");
+        request.options.sandbox.read = vec![ByteString::from(path)];
+        let actual = problem(&ground.settings(), &request);
+        assert!(actual.contains(why), "{path}: {actual}");
+    }
+}
+
+#[test]
+fn a_home_of_the_kernel_is_none() {
+    let ground = Ground::new();
+    let mut request = ground.high("home/project");
+    request.options.set_env = vec![("HOME".into(), "/proc/self".into())];
+    let made = resolve(&ground.settings(), &request).expect("it can be");
+    assert_eq!(made.expect("at level high").home, None);
 }
 
 #[test]

@@ -116,7 +116,11 @@ fn look_up_values(
         .map(|name| {
             let found = value_from_env(settings, name, client_env)
                 .or_else(|| settings.secrets.source.as_ref()?.value(name));
-            let value = found.ok_or_else(|| invalid(name, &unavailable_reason(settings)))?;
+            let value = found.ok_or_else(|| Error::Secret {
+                name: name.clone(),
+                problem: unavailable_reason(settings),
+                is_unset: true,
+            })?;
             if without_last_line_ends(value.as_bytes()).len() < SECRET_MIN_BYTES {
                 return Err(invalid(
                     name,
@@ -193,6 +197,7 @@ fn invalid(name: &str, problem: &str) -> Error {
     Error::Secret {
         name: name.to_owned(),
         problem: problem.to_owned(),
+        is_unset: false,
     }
 }
 

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use ostler_backend::DiskScope;
 use ostler_lifecycle::context::{ContextDecision, ContextInput, ContextState};
-use ostler_model::{ByteString, Caller, ContextId, Principal, StartOptions, StopReason, Timestamp};
+use ostler_model::{ByteString, Caller, ContextId, StartOptions, Timestamp};
 
 use tokio::time::Instant;
 
@@ -17,7 +16,7 @@ use super::ledger_entry::created_entry;
 use super::record::{ContextRecord, CreatedDir, StoredStage};
 use super::request::{ContextKey, ContextRequest};
 use super::start_checks::{check_directory, check_lifetime};
-use super::table::{ContextEntry, ContextTable, ContextWork};
+use super::table::{ContextEntry, ContextTable};
 use crate::admission::isolation_level;
 use crate::engine_inner::EngineInner;
 use crate::error::{ContextError, Error};
@@ -28,19 +27,16 @@ use crate::refused_request::RefusedRequest;
 use crate::request::StartRequest;
 use crate::settings::ContextSettings;
 use crate::start::{ApprovalMode, Launcher, StartGuard, find_existing_after_starts};
-use crate::stop;
 
-/// The reason of stops for a context that is removed.
-const STOP_REASON: &str = "its context is removed";
 /// What the ledger calls a request for a context that is refused.
 const OPEN_REQUEST: &str = "the context of a project";
 
 /// Creates contexts, lets starts use them, and ends them. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct ContextManager {
-    core: Arc<EngineInner>,
+    pub(super) core: Arc<EngineInner>,
     launcher: Launcher,
-    table: Arc<ContextTable>,
+    pub(super) table: Arc<ContextTable>,
     /// Lets one context of a caller and project be created at a time.
     creation_locks: Arc<KeyedMutex<ContextKey>>,
 }
@@ -375,6 +371,7 @@ impl ContextManager {
     pub(crate) async fn remove(&self, caller: &Caller, id: &str, force: bool) -> Result<(), Error> {
         let id = parse_id(id)?;
         self.table.find(caller, &id)?;
+        self.check_overlays(&id).await;
         let mut changes = self.table.changes();
         let decision = self.table.request_removal(&id, force, &caller.owner)?;
         if let Some(ContextDecision::Refuse(refusal)) = decision {
@@ -422,70 +419,12 @@ impl ContextManager {
     }
 
     /// What a full disk refuses now is written later: see [`ContextTable::store_changes`].
-    fn store_changes(&self) {
+    pub(super) fn store_changes(&self) {
         self.table
             .record_transitions(|entry| self.core.write_ledger(entry));
         if let Err(error) = self.table.store_changes() {
             tracing::warn!(%error, "contexts are not stored");
         }
-    }
-
-    async fn perform(self, work: ContextWork) {
-        match work {
-            ContextWork::StopUses(id) => self.stop_uses(&id).await,
-            ContextWork::RemoveFiles(id) => self.remove_files(&id).await,
-        }
-    }
-
-    async fn stop_uses(&self, id: &ContextId) {
-        let by = self.table.get(id).map(|it| it.record.owner.principal);
-        let executions = self.table.executions(id);
-        let entries = executions
-            .into_iter()
-            .filter_map(|it| self.core.registry.get(it));
-        let entries: Vec<_> = entries.collect();
-        let order = stop_order(by);
-        let stops = entries.iter().map(|entry| {
-            let grace = self.core.grace_of(&entry.spec);
-            stop::stop_and_wait(&self.core, entry, order.clone(), grace)
-        });
-        for stopped in join_all(stops).await {
-            if let Err(error) = stopped {
-                tracing::warn!(context = %id, %error, "an execution was not stopped");
-            }
-        }
-    }
-
-    async fn remove_files(&self, id: &ContextId) {
-        let Some(entry) = self.table.get(id) else {
-            return;
-        };
-        let removing = tokio::task::spawn_blocking(move || directory::remove(&entry.record));
-        let removed = removing
-            .await
-            .unwrap_or_else(|error| Err(error.to_string()));
-        let input = match removed {
-            Ok(()) => ContextInput::Removed,
-            Err(problem) => {
-                tracing::warn!(context = %id, %problem, "files of a context are left");
-                ContextInput::RemovalFailed { problem }
-            }
-        };
-        let _decision = self.table.handle(id, input);
-        // Also while the engine shuts down.
-        self.store_changes();
-    }
-}
-
-fn stop_order(by: Option<Principal>) -> StopReason {
-    match by {
-        Some(by) => StopReason::Requested {
-            by,
-            reason: Some(STOP_REASON.to_owned()),
-            force: false,
-            interrupt: false,
-        },
-        None => StopReason::SessionEnded,
     }
 }
 

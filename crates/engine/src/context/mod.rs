@@ -6,6 +6,7 @@
 
 mod context_use;
 mod directory;
+mod execution_uses;
 mod info;
 mod ledger_entry;
 mod manager;
@@ -14,6 +15,7 @@ mod request;
 mod start_checks;
 mod store;
 mod table;
+mod work;
 
 pub use info::ContextInfo;
 pub(crate) use manager::ContextManager;

@@ -13,13 +13,13 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::directory;
+use super::execution_uses::ExecutionUse;
 use super::ledger_entry::transition_entry;
 use super::record::{ContextRecord, StoredStage};
 use super::request::ContextKey;
 use super::store::ContextStore;
 use crate::error::{ContextError, Error};
 use crate::execution::ExecutionHandle;
-use crate::hooks::ExecutionObserver;
 use crate::project;
 use crate::settings::Settings;
 
@@ -30,7 +30,7 @@ const NAMED_EXECUTIONS: usize = 5;
 #[derive(Debug)]
 pub(crate) struct ContextTable {
     store: ContextStore,
-    contexts: Mutex<Contexts>,
+    pub(super) contexts: Mutex<Contexts>,
     /// Lets one thread record transitions at a time, in their order.
     recording: Mutex<()>,
     /// Lets one removal be requested at a time.
@@ -40,13 +40,13 @@ pub(crate) struct ContextTable {
 }
 
 #[derive(Debug, Default)]
-struct Contexts {
+pub(super) struct Contexts {
     /// At most [`max_per_principal`](crate::ContextSettings::max_per_principal) of each principal.
-    entries: BTreeMap<ContextId, ContextEntry>,
-    /// The context of each execution that runs in one.
-    uses: HashMap<ExecutionId, ContextId>,
+    pub(super) entries: BTreeMap<ContextId, ContextEntry>,
+    /// The executions that use a context.
+    pub(super) uses: HashMap<ExecutionId, ExecutionUse>,
     /// What the manager has to do.
-    work: Vec<ContextWork>,
+    pub(super) work: Vec<ContextWork>,
     /// Transitions that the ledger does not hold yet.
     unrecorded: Vec<LedgerEntry>,
     /// The context whose removal is stored before it is applied.
@@ -67,6 +67,8 @@ pub(super) struct ContextEntry {
 pub(super) enum ContextWork {
     /// Stop the executions that use it.
     StopUses(ContextId),
+    /// End the use of an execution that has ended, unless its overlay has undecided changes.
+    CheckOverlay(ExecutionId),
     /// Remove its files.
     RemoveFiles(ContextId),
 }
@@ -119,13 +121,18 @@ impl ContextTable {
             let ended_at = execution.live.borrow().state.ended_at;
             if let Some(ended_at) = ended_at {
                 entry.record.used_at = entry.record.used_at.max(ended_at);
+                let by_execution = ExecutionUse::of(&execution, &entry.record);
+                if by_execution.outlives_end {
+                    uses.insert(execution.id, by_execution);
+                    work.push(ContextWork::CheckOverlay(execution.id));
+                }
             } else {
-                uses.insert(execution.id, id.clone());
+                uses.insert(execution.id, ExecutionUse::of(&execution, &entry.record));
                 running.push(execution);
             }
         }
         for (id, entry) in entries {
-            let count = uses.values().filter(|used| *used == id).count();
+            let count = uses.values().filter(|it| it.context == *id).count();
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             let is_gone = directory::is_gone(&entry.record);
             let (lifecycle, decision) = entry.record.resume(count, is_gone);
@@ -136,7 +143,7 @@ impl ContextTable {
         self.changed();
         // One may have ended before it was counted.
         for execution in running.iter().filter(|it| it.is_finished()) {
-            self.leave_execution(execution.id);
+            self.execution_ended(execution.id);
         }
     }
 
@@ -145,7 +152,7 @@ impl ContextTable {
         self.changes.subscribe()
     }
 
-    fn changed(&self) {
+    pub(super) fn changed(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
@@ -274,7 +281,7 @@ impl ContextTable {
     }
 
     /// Has what a full disk refused stored: there may be room again.
-    fn retry_store(&self) {
+    pub(super) fn retry_store(&self) {
         let is_changed = self.contexts.lock().is_changed;
         if is_changed {
             self.changed();
@@ -350,49 +357,6 @@ impl ContextTable {
         visible
     }
 
-    /// The executions that use a context, oldest first.
-    pub(super) fn executions(&self, id: &ContextId) -> Vec<ExecutionId> {
-        let contexts = self.contexts.lock();
-        let used = contexts.uses.iter().filter(|(_, context)| *context == id);
-        let mut executions: Vec<ExecutionId> = used.map(|(execution, _)| *execution).collect();
-        executions.sort_unstable();
-        executions
-    }
-
-    /// Turns a use into that of an execution; false where the context is being stopped. An
-    /// execution that has ended already uses nothing.
-    pub(super) fn bind(&self, id: &ContextId, execution: &ExecutionHandle) -> bool {
-        let record = execution.spec.request.as_deref();
-        // A start that was sent again got the execution that the first one started.
-        let runs_in_it = record.and_then(|it| it.context.as_ref()) == Some(id);
-        let known = {
-            let mut contexts = self.contexts.lock();
-            let known = !runs_in_it || contexts.uses.insert(execution.id, id.clone()).is_some();
-            if known {
-                // It is counted already.
-                let _decision = contexts.handle(id, ContextInput::Leave, None);
-            }
-            known
-        };
-        if known {
-            self.changed();
-        }
-        if execution.is_finished() {
-            self.leave_execution(execution.id);
-        }
-        let state = self.get(id).map(|entry| entry.lifecycle.state().clone());
-        state.is_none_or(|state| StoredStage::of(&state) != Some(StoredStage::Stopping))
-    }
-
-    fn leave_execution(&self, execution: ExecutionId) {
-        let mut contexts = self.contexts.lock();
-        if let Some(id) = contexts.uses.remove(&execution) {
-            let _decision = contexts.handle(&id, ContextInput::Leave, None);
-            drop(contexts);
-            self.changed();
-        }
-    }
-
     /// The error for a refused request.
     pub(super) fn refusal(&self, id: &ContextId, refusal: ContextRefusal) -> ContextError {
         let id = id.clone();
@@ -427,7 +391,7 @@ impl ContextTable {
 impl Contexts {
     /// Applies an input, and notes what is to be done and to be recorded about it. `by` is who
     /// caused it, where that is not the context's owner.
-    fn handle(
+    pub(super) fn handle(
         &mut self,
         id: &ContextId,
         input: ContextInput,
@@ -475,16 +439,5 @@ fn work_of(id: &ContextId, decision: &ContextDecision) -> Option<ContextWork> {
         | ContextDecision::Admit
         | ContextDecision::Refuse(_)
         | ContextDecision::Forget => None,
-    }
-}
-
-impl ExecutionObserver for ContextTable {
-    fn ended(&self, id: ExecutionId) {
-        self.leave_execution(id);
-        self.retry_store();
-    }
-
-    fn removed(&self, _id: ExecutionId) {
-        self.retry_store();
     }
 }

@@ -99,7 +99,9 @@ impl ContextError {
                 "name the project alone to get it as it is, or remove it and create it anew"
             }
             Self::TooMany { .. } => "remove one that is not needed, or wait until one was idle",
-            Self::InUse { .. } => "stop what runs in it, or remove it with force",
+            Self::InUse { .. } => {
+                "stop what runs in it, decide about the overlays of what ran in it, or remove it with force"
+            }
             Self::NotReady { .. } | Self::Unhealthy { .. } => "create a context for the project",
             Self::NotRemoved { .. } => "remove what is named there, and remove the context again",
         };

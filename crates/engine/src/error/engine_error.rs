@@ -77,6 +77,8 @@ pub enum Error {
         name: String,
         /// The problem with it.
         problem: String,
+        /// Whether nothing provides its value.
+        is_unset: bool,
     },
     /// The value of a secret in a field that is stored and shown as it is.
     #[error("the value of secret '{name}' is in {field}, which is stored and shown as it is")]
@@ -392,6 +394,9 @@ impl Error {
                 "leave it out: the command has it in its variable {name}, and arguments and values of \
                  variables of a start may hold it"
             )),
+            Self::Secret {
+                is_unset: false, ..
+            } => None,
             Self::Secret { name, .. } => Some(format!(
                 "set OSTLER_SECRET_{name} where the front starts, or put it into the file that \
                  'ostler config explain' calls secrets.file"
