@@ -6,6 +6,7 @@ mod allow_list;
 mod argument;
 mod context;
 mod engine_error;
+mod hint;
 mod interaction;
 mod program;
 mod project;
