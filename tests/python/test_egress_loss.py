@@ -101,6 +101,20 @@ def test_a_killed_proxy_is_told_everywhere_and_once(protected_envs, user):
     assert len(losses(installation, id_)) == 1
 
 
+@pytest.mark.parametrize("user", USERS)
+def test_a_proxy_whose_helper_was_killed_ends_and_is_told(protected_envs, user):
+    """The helper makes the sockets inside: without it no forwarded port leads anywhere."""
+    installation = protected_envs.of(user)
+    id_, _directory = start(installation, user)
+    proxy = proxy_of(installation, id_)
+    [helper] = [pid for pid in procs.pids() if procs.status(pid, "PPid") == str(proxy) and procs.comm(pid) == "ostler-netns"]
+    os.kill(helper, signal.SIGKILL)
+    [loss] = until(lambda: losses(installation, id_), 10, "the event")
+    assert loss["ability"] == {"enforcement": "gate"} and "egress proxy" in loss["detail"], loss
+    assert not procs.alive(proxy)
+    installation.cli("stop", id_)
+
+
 @pytest.mark.parametrize("user", FIRST)
 def test_a_proxy_killed_without_a_daemon_is_told_by_the_next(protected_envs, user):
     installation = protected_envs.of(user)

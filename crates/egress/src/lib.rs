@@ -8,7 +8,7 @@
 //!
 //! One process per execution (comm `ostler-gate`), started by the shim and ended with it or with
 //! the jail's init; it does not depend on the daemon. Its **network-namespace helper** (comm
-//! `ostler-ear`), a child forked before any thread exists, enters the jail's user and network
+//! `ostler-netns`), a child forked before any thread exists, enters the jail's user and network
 //! namespaces and creates what can only be created there (`netns_helper`):
 //!
 //! * a second network namespace, the proxy's own, joined to the jail's by a veth pair. The jail

@@ -11,6 +11,7 @@ use ostler_sys::seqpacket::{self, ReceiveMode};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType};
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,7 @@ use crate::protocol::{EgressStep, decode, encode};
 use crate::rules::EgressRules;
 
 /// The helper's name in `ps` and `top`.
-const NAME: &std::ffi::CStr = c"ostler-ear";
+const NAME: &std::ffi::CStr = c"ostler-netns";
 /// The name of both interfaces of the pair.
 const INTERFACE: &str = "gate0";
 /// The index of the loopback interface, the first one in every namespace.
@@ -117,11 +118,13 @@ pub(crate) struct NetnsHelper {
     pub(crate) dns_socket: Option<OwnedFd>,
     /// Where connections arrive.
     pub(crate) listeners: Vec<OwnedFd>,
-    /// The line to the ear, for [`request_socket`] and [`receive_socket`].
+    /// The socket to the helper, for [`request_socket`] and [`receive_socket`].
     pub(crate) channel: OwnedFd,
+    /// The helper's pidfd.
+    pub(crate) process: OwnedFd,
 }
 
-/// Forks the ear and waits until it has made everything. The calling process must be
+/// Forks the helper and waits until it has made everything. The calling process must be
 /// single-threaded; `control` is what the child must not hold.
 pub(crate) fn fork(
     entry: NetnsEntry<'_>,
@@ -135,15 +138,18 @@ pub(crate) fn fork(
             process_role::replace_with_null(&mut [control]);
             run(&theirs, entry, rules)
         }
-        Forked::Parent(_) => {
+        Forked::Parent(pid) => {
             drop(theirs);
-            collect_sockets(ours)
+            // Not reaped before: the pid is the helper's.
+            let pid = Pid::from_raw(pid).ok_or(Errno::SRCH);
+            let process = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()));
+            collect_sockets(ours, process.map_err(EgressStep::Helper.failed())?)
         }
     }
 }
 
 /// The proxy's side: receives the sockets the helper created.
-fn collect_sockets(channel: OwnedFd) -> Result<NetnsHelper, NetnsHelperError> {
+fn collect_sockets(channel: OwnedFd, process: OwnedFd) -> Result<NetnsHelper, NetnsHelperError> {
     // Blocks like any other read until the runtime takes over.
     rustix::io::ioctl_fionbio(&channel, false).map_err(EgressStep::Helper.failed())?;
     let (mut dns_socket, mut listeners) = (None, Vec::new());
@@ -165,6 +171,7 @@ fn collect_sockets(channel: OwnedFd) -> Result<NetnsHelper, NetnsHelperError> {
         dns_socket,
         listeners,
         channel,
+        process,
     })
 }
 

@@ -168,7 +168,7 @@ impl EgressStep {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Helper => "gate ear",
+            Self::Helper => "gate helper",
             Self::Enter => "gate setns",
             Self::Unshare => "gate unshare",
             Self::Interfaces => "gate veth",

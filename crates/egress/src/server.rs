@@ -36,7 +36,7 @@ const NAME: &std::ffi::CStr = c"ostler-gate";
 
 /// Runs the proxy process: called first in `main`, before any thread, when the only argument is
 /// [`EGRESS_ARGUMENT`](crate::EGRESS_ARGUMENT). Descriptor 0 is a sequenced-packet socket to the
-/// shim, descriptor 1 a pidfd of the jail's init; the proxy ends with either.
+/// shim, descriptor 1 a pidfd of the jail's init; the proxy ends with either, and fails where its network-namespace helper has ended.
 pub fn egress_main() -> ! {
     egress_main_with(Upstream::host())
 }
@@ -156,6 +156,7 @@ fn serve(config: ServerConfig<'_>) -> io::Result<()> {
 async fn run(config: ServerConfig<'_>) -> io::Result<()> {
     let control = async_fd::register(config.control.try_clone()?, Interest::READABLE)?;
     let init = async_fd::register(config.init, Interest::READABLE)?;
+    let helper = async_fd::register(config.helper.process, Interest::READABLE)?;
     let listeners = config.helper.listeners.len();
     let proxy = EgressProxy::new(config.rules, config.log, config.upstream, listeners);
     let proxy = Rc::new(proxy);
@@ -181,6 +182,8 @@ async fn run(config: ServerConfig<'_>) -> io::Result<()> {
                 ready?.clear_ready();
             }
             _ended = init.readable() => break,
+            // Without it nothing inside can be reached: the shim reports the end of the proxy.
+            _ended = helper.readable() => return Err(Errno::CHILD.into()),
         }
     }
     // A command may end right after its last answer: what it sent is passed on.

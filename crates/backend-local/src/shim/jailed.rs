@@ -220,7 +220,7 @@ impl Enclosure for RunningJail {
     }
 
     /// Handles the end of the egress proxy or its child. The init is not reaped with others: it ends
-    /// without a signal. The proxy ends by itself only when the init has ended.
+    /// without a signal. The proxy ends by itself only when the init, or its own helper, has ended.
     fn on_helper_reaped(&mut self, reaped: &Reaped) -> bool {
         let Some(egress) = &mut self.egress else {
             return false;
