@@ -104,7 +104,7 @@ pub(crate) struct ContextRmArgs {
     /// Which
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
-    /// Stop what runs in it first
+    /// Stop what runs in it first, and discard what undecided overlays of it hold
     #[arg(short, long)]
     force: bool,
 }

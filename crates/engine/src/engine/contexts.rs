@@ -39,7 +39,8 @@ impl Engine {
     }
 
     /// Ends a context and removes the directory that Ostler created for it; returns when it is
-    /// gone. One in use is refused, unless `force` stops its executions.
+    /// gone. One in use is refused, unless `force` stops its executions and discards their undecided
+    /// overlays.
     ///
     /// # Errors
     /// [`Error::Context`] where it is unknown or in use, or not all of its files were removed.

@@ -11,11 +11,15 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "context_close",
     title: "Close a context",
     about: "End a context and remove the directory that was created for it; any other directory \
-            stays. One in use is refused, unless force stops what runs in it.",
+            stays. One in use (also by an undecided overlay) is refused, unless force.",
     parameters: &[
         Parameter::required("id", ParameterKind::Text, "The context"),
-        Parameter::optional("force", ParameterKind::Flag, "Stop what runs in it first")
-            .with_default_flag(false),
+        Parameter::optional(
+            "force",
+            ParameterKind::Flag,
+            "Stop what runs in it, discard its undecided overlays",
+        )
+        .with_default_flag(false),
     ],
     hints: ToolHints::DESTRUCTIVE,
     output: None,
