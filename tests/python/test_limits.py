@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import subprocess
 import time
 
 import pytest
@@ -53,6 +54,25 @@ for n in itertools.count():
     with open(f"filler-{n}", "wb") as file: file.write(bytes(1 << 20))
     time.sleep(0.01)
 """
+#: Its name is longer than PATH_MAX.
+DEEP_FILLER = """
+import os, time
+for n in range(40):
+    name = "d" * 200; os.mkdir(name); os.chdir(name)
+with open("filler", "wb") as file:
+    for _ in range(60): file.write(b"x" * (1 << 20)); file.flush(); time.sleep(0.02)
+time.sleep(30)
+print("all of it")
+"""
+CLOSED_FILLER = """
+import os, time
+os.mkdir("closed")
+with open("closed/filler", "wb") as file:
+    os.chmod("closed", MODE)
+    for _ in range(60): file.write(b"x" * (1 << 20)); file.flush(); time.sleep(0.02)
+    time.sleep(3)
+print("all of it")
+"""
 #: Ends by itself long after the last check.
 NAMELESS_FILLER = """
 import os, time
@@ -94,16 +114,16 @@ import os; os._exit(0)
 """
 
 
-def bomb(installation, user, interface, level, program, limits, **more):
-    """Runs a bomb in its own directory; returns its result and its info."""
+def bomb(installation, user, interface, level, program, limits, cwd=None, isolation_options=None, **more):
+    """Runs a bomb in its own directory, or another; returns its result and its info."""
     directory = installation.dir / f"bomb-{next(COUNTER)}"
     directory.mkdir()
     installation.give(directory)
     label = directory.name
-    options = (isolation(user, limits=limits, labels=(label,)) if level == "high"
+    options = (isolation(user, limits=limits, labels=(label,), **(isolation_options or {})) if level == "high"
              else IsolationOptions(level=level, limits=limits, labels=(label,)))
     with NoisyNeighbour(installation):
-        result = INTERFACES[interface](installation, ["python3", "-c", program], options, cwd=directory, **more)
+        result = INTERFACES[interface](installation, ["python3", "-c", program], options, cwd=cwd or directory, **more)
     [info] = installation.json("ps", "-a", "--label", label)
     return result, installation.json("info", info["id"]), directory
 
@@ -198,6 +218,49 @@ def test_a_disk_filler(protected_envs, user, interface):
     assert info["status"] in ("terminated", "failed"), info
     used = sum(path.stat().st_blocks * 512 for path in directory.iterdir())
     assert used < 600 << 20, "accounted every two seconds"
+
+
+@pytest.mark.parametrize(("user", "interface"), USERS_BY_INTERFACE)
+def test_a_tree_deeper_than_a_path_is_long_fills_the_disk_too(protected_envs, user, interface):
+    result, info, directory = bomb(protected_envs.of(user), user, interface, "high", DEEP_FILLER, {"disk": "20M"})
+    subprocess.run(["rm", "-rf", str(directory)], check=True)
+    assert "disk" in hit(info) and "all of it" not in result.text, info
+
+
+@pytest.mark.parametrize("workspace", [None, "overlay"])
+@pytest.mark.parametrize("mode", [0o000, 0o300])
+@pytest.mark.parametrize("user", USERS)
+def test_a_directory_that_is_closed_is_counted_or_named(protected_envs, user, mode, workspace):
+    """Root reads it; where an ordinary user cannot, the limit is not told as in force."""
+    program = CLOSED_FILLER.replace("MODE", str(mode))
+    options = {"workspace": workspace} if workspace else {}
+    result, info, directory = bomb(
+        protected_envs.of(user), user, "cli", "high", program, {"disk": "20M"}, isolation_options=options)
+    if user == "root":
+        assert "disk" in hit(info) and "all of it" not in result.text, info
+        return
+    [told] = info["degraded"]
+    assert "the disk limit does not count what is in" in told and "closed" in told, info
+    if not workspace:
+        (directory / "closed").chmod(0o700)
+
+
+@pytest.mark.parametrize(("user", "interface"), USERS_BY_INTERFACE)
+@pytest.mark.parametrize("where", ["/tmp", "/dev/shm"])
+def test_a_private_directory_is_limited_too(protected_envs, user, interface, where):
+    result, info, _ = bomb(
+        protected_envs.of(user), user, interface, "high", DISK_FILLER, {"disk": "20M"}, cwd=where)
+    assert "disk" in hit(info), info
+    assert info["degraded"] == [], info
+    assert re.search(r"(?i)disk|workspace", result.text) and "20" in result.text, result.text
+
+
+def test_a_private_directory_below_its_limit_is_not_stopped(protected_envs):
+    """What a jail is made of counts for nothing, and no measurement fails."""
+    program = "import time; open('x', 'wb').write(bytes(1 << 20)); time.sleep(3); print('over')"
+    result, info, _ = bomb(
+        protected_envs.of(USERS[-1]), USERS[-1], "cli", "high", program, {"disk": "2M"}, cwd="/tmp")
+    assert "over" in result.text and hit(info) == [] and info["degraded"] == [], info
 
 
 @pytest.mark.parametrize("how", ["removed", "never named"])

@@ -49,6 +49,10 @@ pub struct TreeSnapshot {
     /// where requested and there is a workspace.
     #[serde(default)]
     pub disk_bytes: Option<u64>,
+    /// Why the workspace may have grown by more than that: what could not be measured, as text for
+    /// the user.
+    #[serde(default)]
+    pub disk_unmeasured: Option<String>,
 }
 
 /// One living process of a tree.

@@ -24,13 +24,14 @@ use tokio_util::sync::DropGuard;
 
 use super::connect;
 use super::connection::{ActiveAttempt, AttemptControl, EVENTS_MAX};
-use super::disk_quota;
+use super::disk_usage::Writers;
 use super::overlay;
 use super::recovery;
 use super::shim_manager::{ShimManager, ShimSource, start_zygote};
 use super::snapshot;
 use super::sockets;
 use super::usage;
+use super::{disk_quota, disk_usage};
 use crate::proto::{INLINE_PLAN_BYTES, ShimRequest, encode};
 use crate::sys::memory;
 
@@ -340,7 +341,10 @@ impl Backend for LocalBackend {
     fn directory_bytes<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Option<u64>> {
         let (shims, directory) = (Arc::clone(&self.shims), directory.to_owned());
         Box::pin(async move {
-            let count = move || disk_quota::disk_usage(&directory).ok();
+            let count = move || {
+                let usage = disk_usage::disk_usage(&directory, Writers::Own).ok()?;
+                Some(usage.bytes)
+            };
             shims.blocking(count).await
         })
     }

@@ -4,29 +4,29 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use ostler_backend::{DiskScope, LaunchPlan};
 use ostler_model::{ByteString, Capability};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
-/// Entries a workspace may have for its growth to be limited; a walk of them takes seconds.
-pub(super) const DISK_ENTRIES_MAX: u64 = 1_000_000;
-/// The most directories queued in one walk.
-const PENDING_MAX: usize = 1_000_000;
-/// The unit of `st_blocks` (stat(2)), in bytes.
-const BLOCK_BYTES: u64 = 512;
+use super::disk_usage::{BLOCK_BYTES, DiskUsage, UnreadDirectory, Writers, disk_usage};
+
 /// The most descriptors of an execution's processes that are inspected.
 const DESCRIPTORS_MAX: usize = 100_000;
 /// The type of an overlay in statfs(2).
 const OVERLAY_TYPE: rustix::fs::FsWord = 0x794c_7630;
+/// The type of a tmpfs in statfs(2).
+const TMPFS_TYPE: rustix::fs::FsWord = 0x0102_1994;
 /// The file name in the execution's directory.
 const BASE_FILE: &str = "disk.json";
 /// The format's version.
 const BASE_VERSION: u8 = 1;
+/// The version of one that is about a private directory: what knows version 1 only must not measure
+/// a path instead.
+const PRIVATE_VERSION: u8 = 2;
 /// The upper layer of an overlay, in the execution's directory.
 const OVERLAY_UPPER: &str = "overlay/upper";
 
@@ -34,11 +34,15 @@ const OVERLAY_UPPER: &str = "overlay/upper";
 #[derive(Debug, Serialize, Deserialize)]
 struct DiskBaseline {
     version: u8,
-    /// The directory that is measured; relative to the execution's, or absolute.
+    /// The directory that is measured; relative to the execution's, or absolute. Empty where it is
+    /// private.
     path: ByteString,
     /// Another one that counts with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shared: Option<ByteString>,
+    /// Who writes to them: processes in a container may have other ids.
+    #[serde(default)]
+    in_container: bool,
     /// Their allocated bytes; of a directory that executions share, as many as leave of the limit
     /// what the others have left.
     bytes: u64,
@@ -50,6 +54,16 @@ pub(super) struct DiskQuota {
     target: QuotaTarget,
     limit_bytes: u64,
     shared: Option<DiskScope>,
+    in_container: bool,
+}
+
+/// How much a workspace has grown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DiskGrowth {
+    /// The bytes that were found.
+    pub(super) bytes: u64,
+    /// Why there may be more, as text for the user.
+    pub(super) unmeasured: Option<String>,
 }
 
 /// Records the size of a plan's workspace, where its growth is limited. Blocks for the length of a
@@ -61,23 +75,29 @@ pub(super) fn record_baseline(execution: &Path, quota: &DiskQuota) -> io::Result
     }
     let shared = quota.shared_directory();
     let path = match (&quota.target, &shared) {
+        (QuotaTarget::Private, _) => PathBuf::new(),
         (QuotaTarget::Overlay, _) => PathBuf::from(OVERLAY_UPPER),
         // What it writes is in the shared directory.
         (QuotaTarget::Direct(_), Some((directory, _))) => directory.clone(),
         (QuotaTarget::Direct(path), None) => path.clone(),
     };
     let bytes = match (&quota.target, &shared) {
-        (QuotaTarget::Overlay, None) => 0,
-        (QuotaTarget::Direct(_), None) => disk_usage(&path)?,
+        (QuotaTarget::Private, _) | (QuotaTarget::Overlay, None) => 0,
+        (QuotaTarget::Direct(_), None) => disk_usage(&path, quota.writers())?.bytes,
         (_, Some((directory, scope))) => {
-            shared_baseline(scope, disk_usage(directory)?, quota.limit_bytes)
+            let now = disk_usage(directory, quota.writers())?.bytes;
+            shared_baseline(scope, now, quota.limit_bytes)
         }
     };
     let shared = shared.filter(|_| quota.target == QuotaTarget::Overlay);
     let baseline = DiskBaseline {
-        version: BASE_VERSION,
+        version: match quota.target {
+            QuotaTarget::Private => PRIVATE_VERSION,
+            QuotaTarget::Direct(_) | QuotaTarget::Overlay => BASE_VERSION,
+        },
         path: ByteString::from(path),
         shared: shared.map(|(directory, _)| ByteString::from(directory)),
+        in_container: quota.in_container,
         bytes,
     };
     fs::DirBuilder::new()
@@ -97,13 +117,18 @@ fn shared_baseline(scope: &DiskScope, now: u64, limit: u64) -> u64 {
 }
 
 impl DiskQuota {
-    /// The quota of a plan; none where nothing is limited or it runs in a private directory.
+    /// The quota of a plan; none where nothing is limited.
     pub(super) fn from_plan(plan: &LaunchPlan) -> Option<Self> {
         Some(Self {
             target: QuotaTarget::from_plan(plan)?,
             limit_bytes: plan.limits.disk_bytes?,
             shared: plan.disk_scope.clone(),
+            in_container: plan.container.is_some(),
         })
+    }
+
+    const fn writers(&self) -> Writers {
+        writers(self.in_container)
     }
 
     /// The shared directory, where the target is in it.
@@ -111,10 +136,19 @@ impl DiskQuota {
         let scope = self.shared.as_ref()?;
         let directory = scope.directory.as_path();
         let is_inside = match &self.target {
+            QuotaTarget::Private => false,
             QuotaTarget::Overlay => true,
             QuotaTarget::Direct(path) => path.starts_with(directory) || is_below(path, directory),
         };
         is_inside.then(|| (directory.to_owned(), scope))
+    }
+}
+
+const fn writers(in_container: bool) -> Writers {
+    if in_container {
+        Writers::Any
+    } else {
+        Writers::Own
     }
 }
 
@@ -132,10 +166,12 @@ pub(super) enum QuotaTarget {
     Direct(PathBuf),
     /// The upper layer of the execution's overlay.
     Overlay,
+    /// What a jail without a workspace writes to: a file system of its own.
+    Private,
 }
 
 impl QuotaTarget {
-    /// The target of a plan; none where nothing is limited or it runs in a private directory.
+    /// The target of a plan; none where nothing is limited.
     fn from_plan(plan: &LaunchPlan) -> Option<Self> {
         plan.limits.disk_bytes?;
         if let Some(container) = &plan.container {
@@ -144,7 +180,14 @@ impl QuotaTarget {
         let Some(sandbox) = &plan.sandbox else {
             return Some(Self::Direct(plan.cwd.as_path().to_owned()));
         };
-        let workspace = sandbox.workspace.as_ref()?;
+        let Some(workspace) = &sandbox.workspace else {
+            let has_root = !sandbox.without.contains(&Capability::OwnRoot);
+            return Some(if has_root {
+                Self::Private
+            } else {
+                Self::Direct(plan.cwd.as_path().to_owned())
+            });
+        };
         if sandbox.overlay && !sandbox.without.contains(&Capability::Overlay) {
             return Some(Self::Overlay);
         }
@@ -153,53 +196,96 @@ impl QuotaTarget {
 }
 
 /// How many bytes the workspace has grown by, including deleted files that members have open; none
-/// where there is no baseline or it cannot be measured.
-pub(super) fn growth(execution: &Path, members: &[i32]) -> Option<u64> {
+/// where there is no baseline.
+pub(super) fn growth(execution: &Path, members: &[i32]) -> Option<DiskGrowth> {
     let baseline: DiskBaseline =
         serde_json::from_slice(&fs::read(execution.join(BASE_FILE)).ok()?).ok()?;
-    (baseline.version == BASE_VERSION).then_some(())?;
+    match baseline.version {
+        BASE_VERSION => Some(directory_growth(execution, &baseline, members)),
+        PRIVATE_VERSION => Some(private_growth(members)),
+        _ => None,
+    }
+}
+
+fn directory_growth(execution: &Path, baseline: &DiskBaseline, members: &[i32]) -> DiskGrowth {
     let path = execution.join(baseline.path.as_path());
-    let shared = match &baseline.shared {
-        Some(directory) => disk_usage(directory.as_path()),
-        None => Ok(0),
+    let writers = writers(baseline.in_container);
+    let mut usage = usage_now(&path, writers);
+    if let Some(directory) = &baseline.shared {
+        let shared = usage_now(directory.as_path(), writers);
+        usage.bytes = usage.bytes.saturating_add(shared.bytes);
+        usage.unread = usage.unread.or(shared.unread);
+    }
+    let scope = FileSystemScope::of(&path, baseline.path.as_path() == Path::new(OVERLAY_UPPER));
+    let unlinked = scope.map_or(0, |scope| unlinked_bytes(members, scope));
+    DiskGrowth {
+        bytes: usage
+            .bytes
+            .saturating_add(unlinked)
+            .saturating_sub(baseline.bytes),
+        unmeasured: usage.unread.map(|it| {
+            let (path, reason) = (it.path.display(), it.reason);
+            format!(
+                "the disk limit does not count what is in {path}, which cannot be read: {reason}"
+            )
+        }),
+    }
+}
+
+/// What the file system that is a jail's root, and of which its private directories are parts, has
+/// allocated: all of it since the start.
+fn private_growth(members: &[i32]) -> DiskGrowth {
+    let mut bytes = None;
+    let mut failure = None;
+    for pid in members {
+        match private_bytes(*pid) {
+            Ok(used) => bytes = bytes.max(used),
+            // It has just ended.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => failure = Some(error),
+        }
+    }
+    let failure = failure.filter(|_| bytes.is_none());
+    DiskGrowth {
+        bytes: bytes.unwrap_or(0),
+        unmeasured: failure
+            .map(|error| format!("the disk limit does not count the private directories: {error}")),
+    }
+}
+
+/// The allocated bytes of the file system that is a process's root; none before it has entered the
+/// jail.
+fn private_bytes(pid: i32) -> io::Result<Option<u64>> {
+    let root = format!("/proc/{pid}/root/");
+    let is_inside = rustix::fs::stat(&root)?.st_dev != rustix::fs::stat("/")?.st_dev;
+    let stat = rustix::fs::statfs(&root)?;
+    if !is_inside || stat.f_type != TMPFS_TYPE {
+        return Ok(None);
+    }
+    let used = stat.f_blocks.saturating_sub(stat.f_bfree);
+    Ok(Some(used.saturating_mul(stat.f_bsize.unsigned_abs())))
+}
+
+/// The usage of a directory: of one that is gone or not there yet, nothing, and of one that cannot
+/// be measured, what is known.
+fn usage_now(path: &Path, writers: Writers) -> DiskUsage {
+    let known = |bytes| DiskUsage {
+        bytes,
+        unread: None,
     };
-    let total = existing_usage(&path).and_then(|now| Ok(now.saturating_add(shared?)));
-    match total {
-        Ok(now) => {
-            let scope =
-                FileSystemScope::of(&path, baseline.path.as_path() == Path::new(OVERLAY_UPPER));
-            let unlinked = scope.map_or(0, |scope| unlinked_bytes(members, scope));
-            Some(now.saturating_add(unlinked).saturating_sub(baseline.bytes))
-        }
+    match disk_usage(path, writers) {
+        Ok(usage) => usage,
         // More entries than can be counted were not there before.
-        Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => Some(u64::MAX),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
-        Err(_) => None,
+        Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => known(u64::MAX),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => known(0),
+        Err(error) => DiskUsage {
+            bytes: 0,
+            unread: Some(UnreadDirectory {
+                path: path.to_owned(),
+                reason: error.to_string(),
+            }),
+        },
     }
-}
-
-/// The usage of a directory; none of one that is gone, or not there yet.
-fn existing_usage(path: &Path) -> io::Result<u64> {
-    match disk_usage(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-        usage => usage,
-    }
-}
-
-/// Allocated bytes of everything below a directory on its own file system, hard links counted once;
-/// symbolic links are not followed.
-pub(super) fn disk_usage(root: &Path) -> io::Result<u64> {
-    let mut walk = DiskWalk::default();
-    let top = open(root)?;
-    let device = rustix::fs::fstat(&top)?.st_dev;
-    walk.add_directory(root, top, device)?;
-    while let Some(path) = walk.pending.pop() {
-        // A directory removed meanwhile has no size.
-        if let Ok(directory) = open(&path) {
-            walk.add_directory(&path, directory, device)?;
-        }
-    }
-    Ok(walk.bytes)
 }
 
 /// The file systems on which deleted files count.
@@ -256,63 +342,22 @@ fn unlinked_bytes(members: &[i32], scope: FileSystemScope) -> u64 {
     bytes
 }
 
-fn open(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?)
-}
-
-#[derive(Default)]
-struct DiskWalk {
-    bytes: u64,
-    entries: u64,
-    pending: Vec<PathBuf>,
-    /// Inodes with several names that were counted.
-    linked: HashSet<u64>,
-}
-
-impl DiskWalk {
-    fn add_directory(
-        &mut self,
-        path: &Path,
-        directory: rustix::fd::OwnedFd,
-        device: u64,
-    ) -> io::Result<()> {
-        for entry in Dir::read_from(&directory)?.flatten() {
-            let name = entry.file_name();
-            if matches!(name.to_bytes(), b"." | b"..") {
-                continue;
-            }
-            let Ok(stat) = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
-                continue;
-            };
-            self.entries += 1;
-            if self.entries > DISK_ENTRIES_MAX || self.pending.len() >= PENDING_MAX {
-                let message = format!("more than {DISK_ENTRIES_MAX} entries");
-                return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
-            }
-            let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-            if !is_directory && stat.st_nlink > 1 && !self.linked.insert(stat.st_ino) {
-                continue;
-            }
-            self.bytes += stat.st_blocks.unsigned_abs() * BLOCK_BYTES;
-            if is_directory && stat.st_dev == device {
-                let name = std::ffi::OsStr::from_bytes(name.to_bytes());
-                self.pending.push(path.join(name));
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn growth(execution: &Path, members: &[i32]) -> Option<u64> {
+        let growth = super::growth(execution, members)?;
+        assert_eq!(growth.unmeasured, None);
+        Some(growth.bytes)
+    }
 
     fn quota(target: QuotaTarget) -> DiskQuota {
         DiskQuota {
             target,
             limit_bytes: 1 << 30,
             shared: None,
+            in_container: false,
         }
     }
 
@@ -349,6 +394,7 @@ mod tests {
                 base_bytes: 0,
                 limit_bytes: limit,
             }),
+            in_container: false,
         };
         record_baseline(&execution, &quota).expect("taken down");
         let grown = growth(&execution, &[]).expect("known");

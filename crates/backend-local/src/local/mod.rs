@@ -15,6 +15,7 @@ mod blocked_on;
 mod connect;
 mod connection;
 mod disk_quota;
+mod disk_usage;
 mod execution_files;
 mod input_waiters;
 pub(crate) mod overlay;

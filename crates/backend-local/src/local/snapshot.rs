@@ -45,14 +45,19 @@ fn capture_blocking(
     } else {
         ListeningSockets::default()
     };
+    let growth = if request.disk {
+        let members: Vec<i32> = processes.iter().map(|it| it.pid).collect();
+        disk_quota::growth(&shims.execution_dir(id), &members)
+    } else {
+        None
+    };
+    let (disk_bytes, disk_unmeasured) = growth.map_or((None, None), |growth| {
+        (Some(growth.bytes), growth.unmeasured)
+    });
     Some(TreeSnapshot {
         usage: usage(&processes),
-        disk_bytes: if request.disk {
-            let members: Vec<i32> = processes.iter().map(|it| it.pid).collect();
-            disk_quota::growth(&shims.execution_dir(id), &members)
-        } else {
-            None
-        },
+        disk_bytes,
+        disk_unmeasured,
         listeners: sockets_found.listeners,
         unix: sockets_found.unix,
         foreground: if request.foreground {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_model::duration::as_millis;
-use ostler_model::{LimitKind, SnapshotRequest, StopReason};
+use ostler_model::{Capability, LimitKind, MissingCapability, SnapshotRequest, StopReason};
 use tokio::time::Instant;
 
 use crate::engine_inner::EngineInner;
@@ -26,6 +26,7 @@ pub(super) async fn enforce_disk_limit(
     let mut live = entry.live.subscribe();
     let mut pause = SAMPLE_INTERVAL_MIN;
     let mut last = DiskSample::default();
+    let mut loss = DiskLoss::None;
     loop {
         let due = Instant::now() + pause;
         let ended = live.wait_for(|live| live.state.is_finished() || live.driver_done);
@@ -36,7 +37,17 @@ pub(super) async fn enforce_disk_limit(
             () = tokio::time::sleep_until(due) => {}
         }
         let began = Instant::now();
-        let grown = disk_growth(&core, &entry).await;
+        let (grown, unmeasured) = disk_growth(&core, &entry).await.unzip();
+        let unmeasured = unmeasured.flatten();
+        let (next_loss, is_reported) = loss.next(unmeasured.is_some());
+        loss = next_loss;
+        // Such a command is not stopped: tools close directories on purpose.
+        if let Some(reason) = unmeasured.filter(|_| is_reported) {
+            let ability = Capability::DiskLimit;
+            let lost = DriverCommand::CapabilityLost(MissingCapability { ability, reason });
+            // The driver accepts no more commands: the execution has ended.
+            let _over = entry.send_command(lost).await.is_err();
+        }
         if let Some(grown) = grown {
             core.usage_monitor.set_disk_bytes(entry.id, grown);
         }
@@ -60,7 +71,33 @@ pub(super) async fn enforce_disk_limit(
             pause,
         };
         pause = next_interval(last.bytes, sample, limit_bytes).max(began.elapsed());
+        if loss == DiskLoss::Suspected {
+            pause = SAMPLE_INTERVAL_MIN.max(began.elapsed());
+        }
         last = sample;
+    }
+}
+
+/// Whether a part of the workspace cannot be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DiskLoss {
+    None,
+    /// At the last measurement, which may have met a moment between two changes: the next one
+    /// follows at once.
+    Suspected,
+    /// At two in succession, which was reported.
+    Reported,
+}
+
+impl DiskLoss {
+    /// The state after a measurement, and whether it is reported now.
+    const fn next(self, is_unmeasured: bool) -> (Self, bool) {
+        match (self, is_unmeasured) {
+            (Self::Reported, _) => (Self::Reported, false),
+            (Self::Suspected, true) => (Self::Reported, true),
+            (Self::None, true) => (Self::Suspected, false),
+            (Self::None | Self::Suspected, false) => (Self::None, false),
+        }
     }
 }
 
@@ -85,14 +122,14 @@ fn next_interval(last_bytes: u64, sample: DiskSample, limit: u64) -> Duration {
     Duration::from_millis(half).clamp(SAMPLE_INTERVAL_MIN, SAMPLE_INTERVAL_MAX)
 }
 
-/// The workspace's growth in bytes; none where it cannot be measured.
-async fn disk_growth(core: &EngineInner, entry: &ExecutionHandle) -> Option<u64> {
+/// The workspace's growth in bytes, and why it may be more; none where there is nothing to measure.
+async fn disk_growth(core: &EngineInner, entry: &ExecutionHandle) -> Option<(u64, Option<String>)> {
     let request = SnapshotRequest {
         disk: true,
         ..SnapshotRequest::default()
     };
     let snapshot = core.backend.snapshot(entry.id, request).await.ok()?;
-    snapshot.disk_bytes
+    Some((snapshot.disk_bytes?, snapshot.disk_unmeasured))
 }
 
 #[cfg(test)]
@@ -103,6 +140,19 @@ mod tests {
         let pause = Duration::from_millis(pause_ms);
         let next = next_interval(before, DiskSample { bytes, pause }, limit);
         u64::try_from(next.as_millis()).expect("short")
+    }
+
+    #[test]
+    fn a_loss_is_reported_once_and_at_the_second_measurement_in_succession() {
+        let samples = [true, false, true, true, true, false, true, true];
+        let mut loss = DiskLoss::None;
+        let reported = samples.map(|is_unmeasured| {
+            let (next, is_reported) = loss.next(is_unmeasured);
+            loss = next;
+            is_reported
+        });
+        let expected = [false, false, false, true, false, false, false, false];
+        assert_eq!(reported, expected);
     }
 
     #[test]

@@ -330,6 +330,9 @@ impl Driver {
             DriverCommand::LimitHit(limit) => {
                 self.step(ProcessEvent::LimitHit { limit }.into()).await;
             }
+            DriverCommand::CapabilityLost(lost) => {
+                self.step(ProcessEvent::Degraded { lost }.into()).await;
+            }
             DriverCommand::PromptDetected {
                 prompt,
                 reply: answer,

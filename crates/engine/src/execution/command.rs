@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ostler_backend::{ControlCommand, ControlError, IdempotentInput, InputProgress};
 use ostler_journal::WriteError;
-use ostler_model::{InputId, LimitKind, Principal, StopReason};
+use ostler_model::{InputId, LimitKind, MissingCapability, Principal, StopReason};
 use tokio::sync::oneshot;
 
 /// A command to a driver.
@@ -52,6 +52,8 @@ pub(crate) enum DriverCommand {
     PromptGone { prompts: u32 },
     /// A limit that is enforced by accounting was exceeded.
     LimitHit(LimitKind),
+    /// A limit that is enforced by accounting is not fully in force any more.
+    CapabilityLost(MissingCapability),
     /// Output was cleared.
     OutputCleared {
         /// Offset of the first byte dropped.
