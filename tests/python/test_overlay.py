@@ -401,3 +401,46 @@ def test_planted_marks_are_refused(workspace, user, on, name):
     assert refused.returncode != 0 and b"user.overlay" in refused.stderr and b"ran" not in refused.stdout, refused
     os.removexattr(directory / on, f"user.overlay.{name}")
     assert installation.cli("run", *words, "--cwd", directory, "--", "echo", "ran").stdout == b"ran\n"
+
+
+#: What an ordinary user may not list, and its commit finds all the same.
+CLOSE = """
+mkdir -p new/in && echo 'evil()' > new/backdoor.py && echo s > new/in/s && chmod 000 new/in/s new/in && chmod 300 new &&
+echo more >> tree/a/leaf && chmod 000 tree/a && mv kept new/moved
+"""
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_a_review_shows_what_is_committed_from_closed_directories(workspace, user):
+    installation, directory = workspace(user)
+    pid, _ = run(installation, user, directory, CLOSE)
+    listed = kinds_of(ByCli(installation).changes(pid))
+    assert listed == {
+        "new": "created", "new/backdoor.py": "created", "new/in": "created", "new/in/s": "created",
+        "new/moved": "created", "kept": "deleted", "tree/a": "changed", "tree/a/leaf": "changed"}
+    diff = ByCli(installation).diff(pid)
+    assert "+evil()" in diff and "+s" in diff and "+more" in diff, diff
+    installation.kill_daemon()
+    assert kinds_of(ByCli(installation).changes(pid)) == listed
+    assert ByCli(installation).commit(pid).returncode == 0
+    modes = {}
+    for name in ("new", "new/in", "new/in/s", "tree/a"):
+        modes[name] = stat.S_IMODE((directory / name).stat().st_mode)
+        (directory / name).chmod(0o700)
+    assert modes == {"new": 0o300, "new/in": 0, "new/in/s": 0, "tree/a": 0}
+    assert set(listed) - {"kept"} <= set(snapshot(directory))
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_a_directory_that_is_closed_while_the_command_runs_is_named(workspace, user):
+    installation, directory = workspace(user)
+    script = "mkdir new; echo x > new/file; chmod 300 new; echo up; exec sleep 300"
+    done = installation.cli("run", "-d", *overlaid(user).words(), "--cwd", directory, "--", "sh", "-c", script)
+    pid = done.stdout.decode().strip()
+    until(lambda: b"up" in installation.cli("logs", pid, "--raw").stdout, 10)
+    for command in ("workspace", "diff"):
+        told = installation.cli(command, pid)
+        told = (told.stdout + told.stderr).decode()
+        assert "new/file" in told or "new is closed to its owner while the command runs" in told, told
+    installation.cli("stop", "--force", pid)
+    assert "new/file" in kinds_of(ByCli(installation).changes(pid))

@@ -266,8 +266,9 @@ impl Backend for ContainerBackend {
         &self,
         id: ExecutionId,
         request: OverlayRequest,
+        has_ended: bool,
     ) -> BoxFuture<'_, Result<OverlayResponse, OverlayRequestError>> {
-        self.local.overlay(id, request)
+        self.local.overlay(id, request, has_ended)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

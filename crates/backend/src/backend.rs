@@ -130,7 +130,8 @@ pub trait Backend: Send + Sync + fmt::Debug {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Lists, shows, commits or discards the changes of an execution in its overlay.
+    /// Lists, shows, commits or discards the changes of an execution in its overlay. `has_ended`
+    /// says that no process of it will come any more: then directories that it closed may be opened.
     ///
     /// # Errors
     /// When it has no overlay, or the request cannot be performed; then the host is unchanged
@@ -139,8 +140,9 @@ pub trait Backend: Send + Sync + fmt::Debug {
         &self,
         id: ExecutionId,
         request: OverlayRequest,
+        has_ended: bool,
     ) -> BoxFuture<'_, Result<OverlayResponse, OverlayRequestError>> {
-        let _unused = request;
+        let _unused = (request, has_ended);
         Box::pin(std::future::ready(Err(OverlayRequestError::None(id))))
     }
 

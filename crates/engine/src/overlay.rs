@@ -61,11 +61,21 @@ async fn execute_request(
     by: Principal,
     request: OverlayRequest,
 ) -> Result<OverlayResponse, OverlayRequestError> {
-    let response = core.backend.overlay(entry.id, request).await;
+    let response = request_overlay(core, entry, request).await;
     if let Some(outcome) = decided_outcome(&response) {
         record_outcome(core, entry, outcome, by, LedgerDetail::new());
     }
     response
+}
+
+/// Passes a request to the backend, which may open what a command that has ended closed.
+async fn request_overlay(
+    core: &EngineInner,
+    entry: &ExecutionHandle,
+    request: OverlayRequest,
+) -> Result<OverlayResponse, OverlayRequestError> {
+    let has_ended = entry.is_finished();
+    core.backend.overlay(entry.id, request, has_ended).await
 }
 
 /// Records the decision about the changes, once.
@@ -115,7 +125,7 @@ pub(crate) async fn open_changes(
         return None;
     }
     let request = OverlayRequest::Changes { limit: CHANGES_MAX };
-    let OverlayResponse::Changes(changes) = core.backend.overlay(entry.id, request).await.ok()?
+    let OverlayResponse::Changes(changes) = request_overlay(core, entry, request).await.ok()?
     else {
         return None;
     };
@@ -132,7 +142,7 @@ pub(crate) async fn undecided_changes(
         return None;
     }
     let request = OverlayRequest::Changes { limit: 0 };
-    undecided_totals(&core.backend.overlay(entry.id, request).await)
+    undecided_totals(&request_overlay(core, entry, request).await)
 }
 
 /// Whether changes wait for a decision, or may come: while it runs.
@@ -166,7 +176,7 @@ pub(crate) async fn discard(core: &EngineInner, entry: &ExecutionHandle) -> bool
     }
     let by = entry.owner().principal.clone();
     let request = OverlayRequest::Changes { limit: 0 };
-    let before = core.backend.overlay(entry.id, request).await;
+    let before = request_overlay(core, entry, request).await;
     let undecided = undecided_totals(&before);
     if let Some(totals) = undecided {
         let detail = removal_detail(totals);
@@ -176,11 +186,7 @@ pub(crate) async fn discard(core: &EngineInner, entry: &ExecutionHandle) -> bool
         record_outcome(core, entry, outcome, by.clone(), LedgerDetail::new());
     }
     // The layers may be deeper than a path is long; only the backend can remove them.
-    match core
-        .backend
-        .overlay(entry.id, OverlayRequest::Discard)
-        .await
-    {
+    match request_overlay(core, entry, OverlayRequest::Discard).await {
         // A commit that could not be resumed.
         Ok(OverlayResponse::Committed(kept)) => {
             let detail = removal_detail(kept.totals);

@@ -386,8 +386,14 @@ impl Backend for LocalBackend {
         &self,
         id: ExecutionId,
         request: OverlayRequest,
+        has_ended: bool,
     ) -> BoxFuture<'_, Result<OverlayResponse, OverlayRequestError>> {
-        Box::pin(overlay::handle(Arc::clone(&self.shims), id, request))
+        Box::pin(overlay::handle(
+            Arc::clone(&self.shims),
+            id,
+            request,
+            has_ended,
+        ))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

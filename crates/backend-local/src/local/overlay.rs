@@ -19,10 +19,11 @@ pub(super) async fn handle(
     shims: Arc<ShimManager>,
     id: ExecutionId,
     request: OverlayRequest,
+    has_ended: bool,
 ) -> Result<OverlayResponse, OverlayRequestError> {
     let shared = Arc::clone(&shims);
     let response = shims
-        .blocking(move || Some(handle_blocking(&shared, id, &request)))
+        .blocking(move || Some(handle_blocking(&shared, id, &request, has_ended)))
         .await;
     // Cancelled only when the runtime ends.
     response.unwrap_or(Err(OverlayRequestError::None(id)))
@@ -32,9 +33,13 @@ fn handle_blocking(
     shims: &ShimManager,
     id: ExecutionId,
     request: &OverlayRequest,
+    has_ended: bool,
 ) -> Result<OverlayResponse, OverlayRequestError> {
     let failed = |error| map_error(id, error);
-    let store = OverlayStore::open(&overlay_dir(shims, id)?).map_err(failed)?;
+    let mut store = OverlayStore::open(&overlay_dir(shims, id)?).map_err(failed)?;
+    if has_ended {
+        store = store.of_ended_command();
+    }
     let response = match request {
         OverlayRequest::Changes { limit } => store.changes(*limit).map(OverlayResponse::Changes),
         OverlayRequest::Diff { paths, limit_bytes } => {

@@ -191,8 +191,9 @@ impl Backend for TestBackend {
         &self,
         id: ExecutionId,
         request: OverlayRequest,
+        has_ended: bool,
     ) -> BoxFuture<'_, Result<OverlayResponse, OverlayRequestError>> {
-        self.local.overlay(id, request)
+        self.local.overlay(id, request, has_ended)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -8,6 +8,7 @@ use rustix::fs::{OFlags, Stat, fgetxattr, readlinkat};
 use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, NodeId};
+use super::closed_directories::ClosedDirectories;
 use super::error::OverlayError;
 use super::store::OVERLAY_ENTRIES_MAX;
 use crate::openat2::entry_stamp::{EntryKind, EntryStamp, MODE_BITS};
@@ -77,8 +78,12 @@ pub(super) struct ThreeWay {
     pub(super) baseline: Baseline,
     pub(super) host: BeneathRoot,
     pub(super) upper: BeneathRoot,
-    /// Whether directories that the command closed may be opened: it has ended.
-    pub(super) may_unlock: bool,
+    /// The directories of the upper layer that the command closed.
+    pub(super) closed: ClosedDirectories,
+    /// Whether a directory that cannot be read is an error: what is in it would be left out.
+    pub(super) must_read_all: bool,
+    /// The first directory of the upper layer that could not be read.
+    pub(super) unread: Option<Vec<u8>>,
     /// How many bytes were compared so far.
     pub(super) compared: u64,
 }
@@ -107,7 +112,12 @@ impl ThreeWay {
             let listed = match self.upper.list(&dir.path, OVERLAY_ENTRIES_MAX) {
                 Ok(listed) => listed,
                 // Closed by the command; its entries are unknown while it runs.
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => continue,
+                Err(error)
+                    if error.kind() == io::ErrorKind::PermissionDenied && !self.must_read_all =>
+                {
+                    self.unread.get_or_insert(dir.path);
+                    continue;
+                }
                 Err(error) if is_absent(&error) => continue,
                 Err(error) => return Err(unreadable(&dir.path, error)),
             };
@@ -142,7 +152,8 @@ impl ThreeWay {
 
     fn compare_top(&self, edits: &mut Vec<OverlayEdit>) -> Result<(), OverlayError> {
         let stat = self.upper.stat().map_err(|error| unreadable(b".", error))?;
-        let (old, new) = (*self.baseline.stamp(Baseline::ROOT), EntryStamp::of(&stat));
+        let (old, mut new) = (*self.baseline.stamp(Baseline::ROOT), EntryStamp::of(&stat));
+        new.mode = self.closed.original_mode(b"", new.mode);
         if old.mode & MODE_BITS != new.mode & MODE_BITS {
             edits.push(OverlayEdit {
                 path: b".".to_vec(),
@@ -172,7 +183,10 @@ impl ThreeWay {
             }
             return Ok(None);
         }
-        let new = EntryStamp::of(stat);
+        let mut new = EntryStamp::of(stat);
+        if new.kind == EntryKind::Directory {
+            new.mode = self.closed.original_mode(&path, new.mode);
+        }
         let old = baseline_node.map(|at| *self.baseline.stamp(at));
         let stays = old.filter(|old| old.kind == new.kind);
         if let (None, Some(replaced_node)) = (stays, baseline_node)
@@ -182,7 +196,11 @@ impl ThreeWay {
             self.add_removed_below(&path, replaced_node, edits);
         }
         if new.kind == EntryKind::Directory {
-            self.make_accessible(&path, new.mode)?;
+            match self.closed.open(&self.upper, &path, stat.st_mode) {
+                Err(error) if self.must_read_all => return Err(unreadable(&path, error)),
+                // Where it stays closed, it is noted as not read.
+                Ok(()) | Err(_) => {}
+            }
             let act = if stays.is_some() {
                 EditAction::Mode
             } else {
@@ -226,17 +244,6 @@ impl ThreeWay {
     fn is_mount_point(&self, baseline_node: Option<NodeId>) -> bool {
         let top = self.baseline.stamp(Baseline::ROOT).dev;
         baseline_node.is_some_and(|at| self.baseline.stamp(at).dev != top)
-    }
-
-    /// Opens a directory to its owner, this process. Its original mode is kept in the edit that
-    /// reports it.
-    fn make_accessible(&self, path: &[u8], mode: u32) -> Result<(), OverlayError> {
-        const OWNER: u32 = 0o700;
-        if mode & OWNER == OWNER || !self.may_unlock || rustix::process::geteuid().is_root() {
-            return Ok(());
-        }
-        super::staging::chmod(&self.upper, path, mode | OWNER)
-            .map_err(|error| unreadable(path, error))
     }
 
     /// Adds the removal of earlier entries that an opaque directory hides.

@@ -15,8 +15,8 @@ use super::commit;
 use super::compare::OverlayEdit;
 use super::error::OverlayError;
 use super::records::{
-    BASELINE, BaselineRecord, CommitIntent, INTENT, LOG, OverlayDecision, StepInodes, io_error,
-    load,
+    BASELINE, BaselineRecord, CLOSED, CommitIntent, INTENT, LOG, OverlayDecision, StepInodes,
+    io_error, load,
 };
 use super::remove::{detach_layer, remove_layers};
 use super::store::{DECIDED_LISTED_MAX, OverlayStore, UPPER, WORK};
@@ -103,7 +103,7 @@ impl OverlayStore {
 
     /// Removes records that are obsolete after the decision, and the layers.
     fn remove_records(&self) -> Result<(), OverlayError> {
-        for name in [INTENT, LOG, BASELINE] {
+        for name in [INTENT, LOG, BASELINE, CLOSED] {
             match fs::remove_file(self.dir.join(name)) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

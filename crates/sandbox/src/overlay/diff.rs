@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use ostler_model::ByteString;
@@ -9,6 +10,7 @@ use rustix::fs::OFlags;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
 
 use super::compare::{EditAction, OverlayEdit, ThreeWay, read_link};
+use super::staging;
 use crate::openat2::BeneathRoot;
 use crate::openat2::entry_stamp::{EntryKind, EntryStamp};
 
@@ -80,8 +82,9 @@ fn write_file_diff(text: &mut String, sides: &mut ThreeWay, edit: &OverlayEdit, 
     let (a, b) = (quote_name("a/", &edit.path), quote_name("b/", &edit.path));
     text.push_str(&format!("diff --git {a} {b}\n"));
     write_mode_lines(text, old.as_ref(), new.as_ref());
-    let before = read_side(&mut sides.host, &edit.path, old.as_ref());
-    let after = read_side(&mut sides.upper, &edit.path, new.as_ref());
+    let before = read_side(&mut sides.host, &edit.path, old.as_ref(), false);
+    let may_open = sides.closed.may_open();
+    let after = read_side(&mut sides.upper, &edit.path, new.as_ref(), may_open);
     let from = if old.is_some() {
         a.as_str()
     } else {
@@ -139,20 +142,28 @@ fn git_mode(stamp: &EntryStamp) -> String {
     }
 }
 
-fn read_side(root: &mut BeneathRoot, path: &[u8], stamp: Option<&EntryStamp>) -> DiffSide {
+/// Reads a file or link of one side; `may_open` says whether a file may be opened to its owner for
+/// that.
+fn read_side(
+    root: &mut BeneathRoot,
+    path: &[u8],
+    stamp: Option<&EntryStamp>,
+    may_open: bool,
+) -> DiffSide {
     let Some(seen) = stamp else {
         return DiffSide::Nothing;
     };
     let bytes = match seen.kind {
         EntryKind::Symlink => read_link(root, path),
-        EntryKind::File => read_file(root, path),
+        EntryKind::File if may_open => staging::open_file(root, path, seen).and_then(read_file),
+        EntryKind::File => root.open_at(path, OFlags::RDONLY).and_then(read_file),
         EntryKind::Directory | EntryKind::Special => return DiffSide::Unread,
     };
     bytes.map_or(DiffSide::Unread, DiffSide::Bytes)
 }
 
-fn read_file(root: &BeneathRoot, path: &[u8]) -> io::Result<Vec<u8>> {
-    let file = File::from(root.open_at(path, OFlags::RDONLY)?);
+fn read_file(file: OwnedFd) -> io::Result<Vec<u8>> {
+    let file = File::from(file);
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() > DIFF_FILE_BYTES_MAX {
         return Err(io::ErrorKind::FileTooLarge.into());

@@ -8,6 +8,7 @@
 //! what ends an overlay, `diff` shows changes as text, `remove` deletes a layer.
 
 mod baseline;
+mod closed_directories;
 mod commit;
 mod commit_lock;
 mod compare;

@@ -21,6 +21,8 @@ pub(super) const INTENT: &str = "intent";
 pub(super) const LOG: &str = "intent.log";
 /// The decision to commit or discard.
 pub(super) const DECISION: &str = "fate";
+/// The modes of directories that were closed.
+pub(super) const CLOSED: &str = "closed";
 /// The lock file held during an operation.
 pub(super) const LOCK: &str = "lock";
 

@@ -123,7 +123,7 @@ fn is_same_file(dir: BorrowedFd<'_>, name: &str, fd: &OwnedFd) -> io::Result<boo
 }
 
 /// Opens a regular file, also one that its owner, this process, may not read.
-fn open_file(upper: &BeneathRoot, path: &[u8], new: &EntryStamp) -> io::Result<OwnedFd> {
+pub(super) fn open_file(upper: &BeneathRoot, path: &[u8], new: &EntryStamp) -> io::Result<OwnedFd> {
     const READ: u32 = 0o400;
     let fd = match upper.open_at(path, OFlags::RDONLY) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

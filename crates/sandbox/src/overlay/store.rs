@@ -11,6 +11,7 @@ use ostler_model::{AutorunReport, ByteString, OverlayChanges, OverlayConflict, O
 use rustix::fs::{Gid, Mode, Uid};
 
 use super::baseline::Baseline;
+use super::closed_directories::ClosedDirectories;
 use super::commit::{self, Commit};
 use super::commit_lock::CommitLock;
 use super::compare::{EditAction, OverlayEdit, ThreeWay};
@@ -122,8 +123,19 @@ fn open_lock(store: &Path) -> Result<File, OverlayError> {
 #[derive(Debug)]
 pub struct OverlayStore {
     pub(super) dir: PathBuf,
+    /// Whether the command has ended.
+    has_ended: bool,
     /// Serializes operations, across processes.
     _lock: File,
+}
+
+/// The purpose for which the layers are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SidesUse {
+    /// To show what there is, as far as it can be read.
+    Review,
+    /// To write all of it to the host. The command has ended.
+    Commit,
 }
 
 /// The result of a commit.
@@ -151,8 +163,19 @@ impl OverlayStore {
             .map_err(|source| io_error("cannot lock", &store.join(LOCK), source))?;
         Ok(Self {
             _lock: lock,
+            has_ended: false,
             dir: store.to_owned(),
         })
+    }
+
+    /// The same overlay, of a command that has ended: directories that it closed to their owner are
+    /// opened, so that changes and diff show what a commit writes.
+    #[must_use]
+    pub fn of_ended_command(self) -> Self {
+        Self {
+            has_ended: true,
+            ..self
+        }
     }
 
     /// The changes of the command, at most `limit` of them sorted by path (0 only counts them), and
@@ -168,11 +191,11 @@ impl OverlayStore {
             changes.changes.truncate(limit);
             return Ok(changes);
         }
-        let (mut sides, head) = self.open_sides(false)?;
+        let (mut sides, head) = self.open_sides(SidesUse::Review)?;
         let edits = collect_edits(&mut sides, &head)?;
         let mut changes = summarize(&edits, limit, OverlayOutcome::Open);
         if limit > 0 {
-            changes.autorun = self.autorun(&head, &edits);
+            changes.autorun = self.autorun_as_far_as_read(&sides, &head, &edits);
             changes.changed_on_host = changed_on_host(&mut sides, &edits);
         }
         Ok(changes)
@@ -191,6 +214,26 @@ impl OverlayStore {
         )
     }
 
+    /// As [`Self::autorun`]; a directory that the command has closed is named.
+    fn autorun_as_far_as_read(
+        &self,
+        sides: &ThreeWay,
+        record: &BaselineRecord,
+        edits: &[OverlayEdit],
+    ) -> AutorunReport {
+        let mut report = self.autorun(record, edits);
+        if let Some(path) = &sides.unread {
+            let path = String::from_utf8_lossy(path);
+            let reason = if self.has_ended {
+                "could not be opened"
+            } else {
+                "is closed to its owner while the command runs"
+            };
+            report.incomplete = Some(format!("{path} {reason}: what is in it is not listed"));
+        }
+        report
+    }
+
     /// The changes below `paths` (all where empty) as a unified diff of at most `limit_bytes`,
     /// whether it was truncated, and all changes without the list. The diff compares with the host
     /// as it is now: what changed there since the start is named, below the same paths.
@@ -204,10 +247,10 @@ impl OverlayStore {
     ) -> Result<(String, bool, OverlayChanges), OverlayError> {
         self.resume_commit()?;
         self.check_undecided()?;
-        let (mut sides, head) = self.open_sides(false)?;
+        let (mut sides, head) = self.open_sides(SidesUse::Review)?;
         let mut edits = collect_edits(&mut sides, &head)?;
         let mut changes = summarize(&edits, 0, OverlayOutcome::Open);
-        changes.autorun = self.autorun(&head, &edits);
+        changes.autorun = self.autorun_as_far_as_read(&sides, &head, &edits);
         edits.retain(|edit| diff::is_selected(&edit.path, paths));
         let (text, truncated) = diff::write_diff(&mut sides, &edits, limit_bytes);
         changes.changed_on_host = changed_on_host(&mut sides, &edits);
@@ -226,7 +269,7 @@ impl OverlayStore {
             return Ok(CommitOutcome::Committed(changes));
         }
         self.check_undecided()?;
-        let (mut sides, head) = self.open_sides(true)?;
+        let (mut sides, head) = self.open_sides(SidesUse::Commit)?;
         let workspace = Path::new(std::ffi::OsStr::from_bytes(&head.workspace));
         let _lock = CommitLock::acquire(workspace)?;
         let mut edits = collect_edits(&mut sides, &head)?;
@@ -290,7 +333,7 @@ impl OverlayStore {
 
     pub(super) fn open_sides(
         &self,
-        may_unlock: bool,
+        purpose: SidesUse,
     ) -> Result<(ThreeWay, BaselineRecord), OverlayError> {
         let damaged = OverlayError::Damaged { name: BASELINE };
         let mut record: BaselineRecord = load(&self.dir, BASELINE)?.ok_or(OverlayError::None)?;
@@ -300,6 +343,12 @@ impl OverlayStore {
         }
         let workspace = Path::new(std::ffi::OsStr::from_bytes(&record.workspace));
         let upper = self.dir.join(UPPER);
+        let must_read_all = purpose == SidesUse::Commit;
+        let mut closed =
+            ClosedDirectories::load(&self.dir, self.has_ended || purpose == SidesUse::Commit)?;
+        closed
+            .open_top(&upper)
+            .map_err(|source| io_error("cannot open", &upper, source))?;
         let open = |path: &Path| {
             BeneathRoot::open(path).map_err(|source| io_error("cannot open", path, source))
         };
@@ -309,7 +358,9 @@ impl OverlayStore {
             // The state directory may be reached through a link; paths below it are not followed
             // through links.
             upper: open(&fs::canonicalize(&upper).unwrap_or(upper))?,
-            may_unlock,
+            closed,
+            must_read_all,
+            unread: None,
             compared: 0,
         };
         Ok((sides, record))
@@ -324,7 +375,7 @@ impl OverlayStore {
         let Some(intent) = load::<CommitIntent>(&self.dir, INTENT)? else {
             return Ok(None);
         };
-        let (mut sides, head) = self.open_sides(true)?;
+        let (mut sides, head) = self.open_sides(SidesUse::Commit)?;
         let _lock = CommitLock::acquire(Path::new(std::ffi::OsStr::from_bytes(&head.workspace)))?;
         self.run_commit(&mut sides, &intent).map(Some)
     }

@@ -18,7 +18,7 @@ const WORK: &str = "for i in 1 2 3; do echo new$i >d/$i; done; rm d/4; rm -r gon
 /// Executes this many steps of a commit, the last one only partly where `torn`.
 fn half_way(stage: &OverlayFixture, steps: usize) {
     let store = stage.store();
-    let (mut sides, head) = store.open_sides(true).expect("sides");
+    let (mut sides, head) = store.open_sides(store::SidesUse::Commit).expect("sides");
     let edits = store::collect_edits(&mut sides, &head).expect("edits");
     let intent = CommitIntent { tag: 7, edits };
     save(&stage.store_dir(), INTENT, &intent).expect("an intent");

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::super::baseline::Baseline;
 use super::super::error::OverlayError;
 use super::stage::{OverlayFixture, tree};
+use crate::overlay::CommitOutcome;
 
 #[test]
 fn links_lead_nowhere() {
@@ -83,6 +84,62 @@ fn closed_directories_and_files_are_committed_closed() {
     super::stage::shell(&stage.at("host"), "chmod 700 shut/in");
     assert_eq!(mode("shut/in/s"), 0);
     // The clean-up of the fixture needs access.
+    super::stage::shell(&stage.at("."), "chmod -R u+rwx seen");
+}
+
+#[test]
+fn a_review_shows_what_a_commit_writes_also_in_closed_directories() {
+    let stage = OverlayFixture::new("mkdir was; echo a>was/f");
+    let script = "mkdir -p new/in; echo s>new/in/s; chmod 000 new/in/s new/in; chmod 300 new; \
+        echo b>was/f; chmod 000 was; chmod 300 .";
+    stage.command(script);
+    let ended = || stage.store().of_ended_command();
+    let changes = ended().changes(100).expect("changes");
+    let paths: Vec<_> = changes
+        .changes
+        .iter()
+        .map(|it| it.path.to_string())
+        .collect();
+    assert_eq!(paths, [".", "new", "new/in", "new/in/s", "was", "was/f"]);
+    assert_eq!(changes.autorun.incomplete, None);
+    assert_eq!(ended().changes(100).expect("changes"), changes, "each time");
+    let diff = ended().diff(&[], 10_000).expect("a diff").0;
+    assert!(diff.contains("+s\n") && diff.contains("+b\n"), "{diff}");
+    let committed = match ended().commit(false).expect("a commit") {
+        CommitOutcome::Committed(committed) => committed,
+        other @ (CommitOutcome::Autorun(_) | CommitOutcome::Conflicts(_)) => panic!("{other:?}"),
+    };
+    assert_eq!(committed.changes, changes.changes);
+    let mode = |path: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = stage.host(path);
+        let mode = fs::symlink_metadata(&path)
+            .expect("metadata")
+            .permissions()
+            .mode();
+        super::stage::shell(&stage.at("."), &format!("chmod u+rwx {}", path.display()));
+        mode & 0o777
+    };
+    let modes = [".", "new", "new/in", "new/in/s", "was"].map(mode);
+    assert_eq!(modes, [0o300, 0o300, 0, 0, 0]);
+    // The clean-up of the fixture needs access.
+    super::stage::shell(&stage.at("."), "chmod -R u+rwx seen");
+}
+
+#[test]
+fn what_is_closed_while_the_command_runs_is_named() {
+    if rustix::process::geteuid().is_root() {
+        // Root reads it.
+        return;
+    }
+    let stage = OverlayFixture::new("");
+    stage.command("mkdir new; echo s>new/s; chmod 300 new");
+    let changes = stage.changes();
+    assert_eq!(changes.totals, [1, 0, 0]);
+    let incomplete = changes.autorun.incomplete.expect("a note");
+    assert!(incomplete.starts_with("new is closed"), "{incomplete}");
+    let (_, _, changes) = stage.store().diff(&[], 10_000).expect("a diff");
+    assert!(changes.autorun.incomplete.is_some());
     super::stage::shell(&stage.at("."), "chmod -R u+rwx seen");
 }
 
