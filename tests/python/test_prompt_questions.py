@@ -241,6 +241,80 @@ def test_an_answer_after_the_command_gave_up_is_not_typed(host, terminal):
     stop(host, execution)
 
 
+#: Asks the same for each file, and gives up the question for the first one after a time.
+DELETE_EACH = """for file in old.log important.db; do
+    echo "About to delete $file"; printf 'Proceed? [y/N] '; read -t 6 -r x; [ "$x" = y ] && echo "DELETED $file"
+done; exec sleep 300"""
+#: Asks for the same secret for each host, with echo off.
+TWO_HOSTS = """stty -echo
+for name in bank evil; do printf "connecting to $name\\nPassword: "; read -t 6 -r word; echo; echo "$name got <$word>"; done
+exec sleep 300"""
+
+
+def at_prompt(host, execution):
+    """Waits for the prompt at which the command is now, as an agent does."""
+    waited = host.rest("POST", f"/api/v1/executions/{execution}/wait", {"until": "prompt", "at_most_ms": 15_000})
+    assert waited["why"] == "prompt", waited
+
+
+def seen(host, execution, text):
+    pattern = {"until": "pattern", "pattern": text, "at_most_ms": 20_000}
+    assert host.rest("POST", f"/api/v1/executions/{execution}/wait", pattern)["why"] == "pattern"
+
+
+def printed(host, execution):
+    lines = host.rest("GET", f"/api/v1/executions/{execution}/raw", raw=True).splitlines()
+    return "".join(json.loads(line).get("data", "") for line in lines)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_an_answer_is_not_typed_into_a_later_prompt_with_the_same_text(host, terminal):
+    execution = bash(host, DELETE_EACH, terminal=terminal)
+    question = asked(host, execution)
+    seen(host, execution, "important.db")
+    refused_as_gone(host, question, "y")
+    at_prompt(host, execution)
+    later = asked(host, execution)
+    assert later["id"] != question["id"] and later["message"] == question["message"]
+    until(lambda: procs.comm(host.rest("GET", f"/api/v1/executions/{execution}")["os_pid"]) == "sleep", 20, "the end")
+    assert "DELETED" not in printed(host, execution)
+    stop(host, execution)
+
+
+def test_a_secret_is_not_typed_into_a_later_prompt_with_the_same_text(host):
+    execution = bash(host, TWO_HOSTS, terminal=True)
+    question = asked(host, execution)
+    assert question["secret"] is True and question["message"] == "Password:"
+    seen(host, execution, "connecting to evil")
+    refused_as_gone(host, question, "bank-secret")
+    seen(host, execution, "evil got")
+    assert "evil got <>" in printed(host, execution)
+    stop(host, execution)
+
+
+def test_the_question_of_a_later_prompt_with_the_same_text_is_its_own(host):
+    execution = bash(host, DELETE_EACH)
+    question = asked(host, execution)
+    seen(host, execution, "important.db")
+    until(lambda: [it["id"] for it in of(host, execution)] not in ([], [question["id"]]), 6, "the second question")
+    assert ends_of(host, question["id"])[-1] == {"status": "cancelled", "reason": {"kind": "prompt_gone"}}
+    answer(host, asked(host, execution), "y")
+    seen(host, execution, "DELETED important.db")
+    assert "DELETED old.log" not in printed(host, execution)
+    stop(host, execution)
+
+
+def test_a_prompt_that_a_line_editor_draws_again_is_the_same_question(host):
+    script = "import readline; print('got <' + input('Which colour? ') + '>')"
+    execution = started(host, "", terminal=True, command=argv("/usr/bin/python3", "-c", script))
+    question = asked(host, execution)
+    host.rest("POST", f"/api/v1/executions/{execution}/resize", {"cols": 100, "rows": 30})
+    at_prompt(host, execution)
+    assert asked(host, execution)["id"] == question["id"]
+    answer(host, question, "red")
+    assert "got <red>" in ended(host, execution)
+
+
 def test_a_question_ends_once_the_command_silently_went_on(host):
     execution = bash(host, 'printf "Keep the old file? [y/N] "; read -r -t 3 answer; exec sleep 300')
     question = asked(host, execution)

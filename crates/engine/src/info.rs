@@ -13,7 +13,7 @@ use ostler_model::{
 };
 
 use crate::error::{Error, QuotaHolder};
-use crate::prompt::QuestionKind;
+use crate::prompt::{PromptPlace, QuestionKind};
 
 /// The data of one execution, without its output.
 #[derive(Debug, Clone)]
@@ -248,6 +248,8 @@ pub struct Prompt {
     /// Whether the command asks for one answer. A shell, an interpreter and an editor wait for
     /// their next command, and a process that reads a pipe without any text waits for its data.
     pub is_question: bool,
+    /// Where it stands, which tells it from a later prompt with the same text.
+    pub place: PromptPlace,
 }
 
 /// The result of cleaning one execution.

@@ -176,8 +176,13 @@ impl PromptWatcher {
             // It went on during the check: the next sample is the next chance.
             return;
         }
-        if found.is_none() {
-            self.check_prompt_gone(core, entry).await;
+        match &found {
+            None => self.check_prompt_gone(core, entry).await,
+            // One that asks has ended the question of an earlier one.
+            Some(prompt) if !prompt.is_question => {
+                self.interactions.other_prompt_found(entry.id, prompt);
+            }
+            Some(_) => {}
         }
         let check = PromptCheck::after(last, Instant::now(), after);
         if let Some(watched) = self.watched.lock().get_mut(&entry.id) {

@@ -30,6 +30,11 @@ pub(super) async fn is_outdated(
     }
     let is_same =
         |prompt: &Prompt| Question::from_prompt(prompt, execution).is_same_prompt(question);
+    // A command that is paused reads nothing, and goes on where it was.
+    if entry.live.borrow().state.paused {
+        let place = question.prompt_place;
+        return !place.is_some_and(|it| wait::is_output_end(&entry, it));
+    }
     !wait::waits_at_prompt(core, &entry, is_same).await
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::admission::approval::Approval;
 use crate::error::InteractionError;
 use crate::info::Prompt;
-use crate::prompt::{OPTIONS, QuestionKind, visible_line};
+use crate::prompt::{OPTIONS, PromptPlace, QuestionKind, visible_line};
 
 /// The default timeout of an interaction, in milliseconds.
 pub const INTERACTION_TIMEOUT_MS: u64 = 300_000;
@@ -59,6 +59,9 @@ pub struct Question {
     /// What shows that a command waits for the answer; empty for every other question.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<PromptEvidence>,
+    /// Where the prompt of a command stands in its output; none for every other question.
+    #[serde(skip)]
+    pub prompt_place: Option<PromptPlace>,
     /// Whether the answer must not be displayed, stored or requested in a form.
     pub secret: bool,
     /// The start to approve; then only a person may answer.
@@ -81,6 +84,7 @@ impl Question {
             workspace: None,
             directory: None,
             evidence: Vec::new(),
+            prompt_place: None,
             secret: false,
             approval: None,
         }
@@ -98,6 +102,7 @@ impl Question {
             source: QuestionSource::Command,
             secret: prompt.secret,
             evidence: prompt.evidence.clone(),
+            prompt_place: Some(prompt.place),
             ..Self::new(prompt.kind, prompt_message(&prompt.text))
         }
     }
@@ -118,9 +123,15 @@ impl Question {
         self.source == QuestionSource::Command && self.execution == Some(execution)
     }
 
-    /// Whether two questions of a command are for one prompt, painted again.
+    /// Whether two questions of a command are for one prompt, painted again. A later prompt may have
+    /// the same text, and be for something else.
     pub(super) fn is_same_prompt(&self, other: &Self) -> bool {
-        (self.kind, self.secret) == (other.kind, other.secret)
+        let is_same_place = match (self.prompt_place, other.prompt_place) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (None, _) | (_, None) => false,
+        };
+        is_same_place
+            && (self.kind, self.secret) == (other.kind, other.secret)
             && (&self.message, &self.options) == (&other.message, &other.options)
     }
 

@@ -191,6 +191,15 @@ impl InteractionService {
         self.cancel_where(of_it, &CancelReason::PromptGone);
     }
 
+    /// The command waits at this prompt: a question about an earlier one is over.
+    pub(crate) fn other_prompt_found(&self, execution: ExecutionId, prompt: &Prompt) {
+        let found = Question::from_prompt(prompt, execution);
+        let is_other = |it: &Interaction| {
+            it.question.is_prompt_of(execution) && !it.question.is_same_prompt(&found)
+        };
+        self.cancel_where(is_other, &CancelReason::PromptGone);
+    }
+
     /// Waits until no answer to it is being delivered.
     async fn delivery_finished(&self, id: InteractionId) {
         let mut changes = self.changes();
@@ -284,7 +293,11 @@ impl ExecutionObserver for InteractionService {
         let is_held = self.leases.holder(entry.id).is_some();
         let number = entry.live.borrow().state.prompts;
         // Who types in the terminal sees the prompt there.
-        if !prompt.is_question || is_held || self.table.lock().knows_prompt(entry.id, number) {
+        if !prompt.is_question || is_held {
+            return self.other_prompt_found(entry.id, prompt);
+        }
+        let place = Some(prompt.place);
+        if self.table.lock().knows_prompt(entry.id, number, place) {
             return;
         }
         let question = Question {

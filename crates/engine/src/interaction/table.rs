@@ -21,6 +21,7 @@ use super::state::{CancelReason, Interaction, InteractionOutcome, InteractionSta
 use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse, CONSENT_S};
 use crate::error::{InteractionBound, InteractionError};
 use crate::interaction_id::InteractionId;
+use crate::prompt::PromptPlace;
 
 /// The most open interactions of one session.
 pub const MAX_OPEN: usize = 32;
@@ -54,8 +55,8 @@ pub struct InteractionTable {
     /// Whether something else has changed since that the file has.
     is_unsaved: bool,
     records: BTreeMap<InteractionId, InteractionRecord>,
-    /// The number of the last prompt of a living execution that a question was opened for.
-    prompts: HashMap<ExecutionId, u32>,
+    /// The last prompt of a living execution that a question was opened for: its number and place.
+    prompts: HashMap<ExecutionId, (u32, Option<PromptPlace>)>,
     /// In the order in which they happened, until they are taken.
     transitions: Vec<InteractionTransition>,
 }
@@ -140,7 +141,8 @@ impl InteractionTable {
         number: u32,
     ) -> Option<Interaction> {
         let execution = question.execution?;
-        if self.knows_prompt(execution, number) {
+        let place = question.prompt_place;
+        if self.knows_prompt(execution, number, place) {
             return None;
         }
         let current = self
@@ -150,22 +152,31 @@ impl InteractionTable {
             if current.claim.is_some() {
                 return None;
             }
+            let id = current.interaction.id;
             if current.interaction.question.is_same_prompt(&question) {
-                self.prompts.insert(execution, number);
+                self.prompts.insert(execution, (number, place));
+                if let Some(record) = self.records.get_mut(&id) {
+                    record.interaction.question.prompt_place = place;
+                }
                 return None;
             }
-            let id = current.interaction.id;
             self.end_cancelled(id, CancelReason::PromptGone);
         }
         let opened = self.open(now, owner, question).ok()?;
-        self.prompts.insert(execution, number);
+        self.prompts.insert(execution, (number, place));
         Some(opened)
     }
 
     /// Whether a question was opened for this prompt of an execution.
     #[must_use]
-    pub fn knows_prompt(&self, execution: ExecutionId, number: u32) -> bool {
-        self.prompts.get(&execution) == Some(&number)
+    pub fn knows_prompt(
+        &self,
+        execution: ExecutionId,
+        number: u32,
+        place: Option<PromptPlace>,
+    ) -> bool {
+        let known = self.prompts.get(&execution);
+        known.is_some_and(|(last, at)| *last == number && is_same_place(*at, place))
     }
 
     /// Forgets the prompts of an execution that has ended.
@@ -473,6 +484,15 @@ impl InteractionTable {
         for (_, id) in ended.iter().take(ended.len().saturating_sub(limit)) {
             self.records.remove(id);
         }
+    }
+}
+
+/// Whether two prompts stand at one place, as far as their places are known.
+fn is_same_place(one: Option<PromptPlace>, other: Option<PromptPlace>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.is_same(other),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
     }
 }
 

@@ -4,6 +4,7 @@
 mod detect;
 mod menu;
 mod patterns;
+mod place;
 mod prompt_tail;
 mod question_kind;
 mod screen;
@@ -12,6 +13,7 @@ mod tests;
 mod visible_line;
 
 pub use detect::{DetectedPrompt, PromptBasis, PromptContext, detect};
+pub use place::PromptPlace;
 pub use prompt_tail::{PROMPT_TEXT_BYTES, PromptTail, PromptTailEvent};
 pub use question_kind::{OPTIONS, QuestionKind};
 pub use screen::ScreenPrompt;

@@ -5,5 +5,7 @@ mod pattern;
 mod prompt;
 mod wait_for;
 
-pub(crate) use prompt::{find_prompt, find_quiet_prompt, has_input, waits_at_prompt};
+pub(crate) use prompt::{
+    find_prompt, find_quiet_prompt, has_input, is_output_end, waits_at_prompt,
+};
 pub(crate) use wait_for::{wait, wait_started};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_journal::query::Chunk;
-use ostler_journal::{ByteQuery, encoding_for_label};
+use ostler_journal::{ByteQuery, Encoding, encoding_for_label};
 use ostler_model::snapshot::ForegroundProcess;
 use ostler_model::spec::{Io, StdinSource};
 use ostler_model::{Cursor, PromptEvidence, SnapshotRequest, Timestamp, duration};
@@ -18,8 +18,8 @@ use crate::execution::{DriverCommand, ExecutionHandle, OutputWatchGuard, PromptR
 use crate::hooks::ScreenRetention;
 use crate::info::{Prompt, WaitEnd};
 use crate::prompt::{
-    DetectedPrompt, PromptBasis, PromptContext, PromptTail, PromptTailEvent, ScreenPrompt, detect,
-    visible_line,
+    DetectedPrompt, PromptBasis, PromptContext, PromptPlace, PromptTail, PromptTailEvent,
+    ScreenPrompt, detect, visible_line,
 };
 
 /// Silence before a command is checked for a prompt, in milliseconds.
@@ -159,6 +159,13 @@ pub(crate) async fn waits_at_prompt(
     }
 }
 
+/// Whether a command has printed nothing since a prompt was found at this place; true where its output
+/// cannot be read now.
+pub(crate) fn is_output_end(entry: &ExecutionHandle, place: PromptPlace) -> bool {
+    let end = entry.journal().and_then(|journal| Ok(journal.end()?));
+    end.map_or(true, |end| place.is_at_end(end))
+}
+
 /// Records a prompt in the events, and tells those who ask people.
 async fn record(core: &EngineInner, entry: &Arc<ExecutionHandle>, found: &Prompt, end: u64) {
     let prompt = PromptRecord {
@@ -221,8 +228,14 @@ async fn detect_where(
     let Some((text, found)) = detected else {
         return Ok(None);
     };
-    let at_shell_prompt = screen.is_some_and(|it| it.at_shell_prompt || it.full_screen);
+    let takes_commands = |it: &ScreenPrompt| it.at_shell_prompt || it.full_screen;
+    let at_shell_prompt = screen.as_ref().is_some_and(takes_commands);
+    let place = match screen {
+        Some(_) => output.place_on_terminal(&text),
+        None => PromptPlace::at_end(output.end),
+    };
     Ok(Some(Prompt {
+        place,
         evidence: evidence(&entry.spec.io, foreground, found.basis),
         is_question: !at_shell_prompt && is_question(&text, foreground, found.basis),
         text,
@@ -325,10 +338,21 @@ async fn screen_state(
 struct OutputTail {
     /// Its text, decoded with the execution's encoding.
     text: PromptTail,
+    /// The same as it was printed, all streams in one.
+    bytes: Vec<u8>,
+    encoding: Encoding,
     /// The offset of its end.
     end: u64,
     /// When the last of it arrived.
     last_at: Option<Timestamp>,
+}
+
+impl OutputTail {
+    /// The place of a prompt with this text at the end of a terminal's output.
+    fn place_on_terminal(&self, text: &str) -> PromptPlace {
+        let decode = |bytes: &[u8]| self.encoding.decode(bytes);
+        PromptPlace::on_terminal(&self.bytes, self.end, text, decode)
+    }
 }
 
 fn output_tail(entry: &ExecutionHandle) -> Result<OutputTail, Error> {
@@ -342,13 +366,14 @@ fn output_tail(entry: &ExecutionHandle) -> Result<OutputTail, Error> {
     let last_input = entry.live.borrow().last_input_offset;
     let label = entry.spec.encoding.as_deref();
     let encoding = label.and_then(|label| encoding_for_label(label).ok());
-    let text = PromptTail::from_events(tail_pieces(&chunks, last_input), |bytes| match encoding {
-        Some(encoding) => encoding.decode(bytes),
-        None => String::from_utf8_lossy(bytes).into_owned(),
-    });
+    let encoding = encoding.unwrap_or(Encoding::UTF_8);
+    let pieces = tail_pieces(&chunks, last_input);
+    let text = PromptTail::from_events(pieces, |bytes| encoding.decode(bytes));
     let last = chunks.last();
     Ok(OutputTail {
         text,
+        bytes: chunks.iter().flat_map(|it| &it.bytes).copied().collect(),
+        encoding,
         end: last.map_or(end, |it| end.max(it.offset + it.bytes.len() as u64)),
         last_at: last.map(|it| it.at),
     })

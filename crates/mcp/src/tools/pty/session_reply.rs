@@ -2,7 +2,7 @@
 //! how to continue.
 
 use ostler_engine::interaction::QuestionKind;
-use ostler_engine::prompt::{PromptContext, detect};
+use ostler_engine::prompt::{PromptContext, PromptPlace, detect};
 use ostler_engine::{ExecutionInfo, Prompt, WaitEnd, WaitOutcome};
 use ostler_model::Phase;
 use ostler_model::termination::TerminationCause;
@@ -437,6 +437,8 @@ impl<'a> SessionReply<'a> {
             pid: 0,
             evidence: Vec::new(),
             is_question: false,
+            // It is only shown.
+            place: PromptPlace::at_end(0),
         };
         Some((
             prompt_text(&id, self.family, &prompt),
