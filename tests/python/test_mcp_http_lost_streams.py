@@ -36,6 +36,20 @@ def test_an_answer_is_sent_again_to_a_client_that_did_not_read_it(host):
     assert read.messages == []
 
 
+def test_answers_of_others_do_not_displace_an_answer(host):
+    ann = McpHttpClient(host.base, token=host.tokens[0])
+    bob = McpHttpClient(host.base, token=token(host, "third", principal="bob"))
+    request, lost = ann.begin("exec", command=["echo", "mine"])
+    answer = lost.answer(request)
+    own, first = bob.begin("exec", command=["echo", "his"])
+    first.answer(own)
+    for _ in range(130):
+        bob.call("process", action="list")
+    assert ann.listen(lost.ids[0]).answer(request) == answer
+    told = text(bob.listen(first.ids[0]).answer(own))
+    assert "is not kept any more" in told and "has ended" in told, told
+
+
 def test_a_call_that_waits_for_a_slot_ends_with_its_token(host):
     client = McpHttpClient(host.base, token=host.tokens[0])
     other = McpHttpClient(host.base, token=host.tokens[1])

@@ -113,6 +113,21 @@ def test_what_changes_nothing_may_be_called_again(served):
     assert "send it again" in answer["error"]["message"], answer
 
 
+def test_what_took_effect_is_not_told_as_nothing(served):
+    """A command that ran may have been removed, and a definition leaves no process."""
+    client, cwd = served.client(), str(served.installation.work)
+    ran, first = client.begin("exec", command=["touch", "mark"], cwd=cwd)
+    process = text(first.answer(ran)).split("]")[0].strip("[").split()[0]
+    client.call("process_control", action="clean", ids=[process])
+    defined, second = client.begin("service", action="define", name="web", command="sleep 50", cwd=cwd)
+    assert "web" in text(second.answer(defined))
+    served.kill()
+    for request, stream, tool in ((ran, first, "process"), (defined, second, "service")):
+        answer = text(client.listen(stream.ids[0]).answer(request))
+        assert "whether it took effect is not known" in answer and f"look with {tool}" in answer, answer
+        assert "before you call again" in answer, answer
+
+
 def test_a_stream_that_is_resumed_too_late_is_answered(served):
     client = served.client()
     request, stream, process = begun(served, client, "one", wait_ms=45_000)

@@ -32,10 +32,17 @@ const REPEATABLE: &[(&str, &[&str])] = &[
     ),
     ("workspace", &["changes", "diff"]),
 ];
+/// Actions of multi-action tools that change nothing.
+const READING: &[(&str, &[&str])] = &[
+    ("service", &["list", "status", "logs", "why"]),
+    ("workspace", &["changes", "diff"]),
+];
 /// Tools that type under an idempotency key.
 const TYPING_TOOLS: &[&str] = &["pty_run"];
 /// The tool that shows what a terminal session shows.
 const READ_TOOL: &str = "pty_read";
+/// The tool of services.
+const SERVICE_TOOL: &str = "service";
 /// Tools that show an execution's status, in the order in which they are recommended.
 const STATUS_TOOLS: &[&str] = &["process", "command_ps_detail", "list_processes", "pty_list"];
 
@@ -48,6 +55,8 @@ pub(super) enum InterruptCause {
     Shutdown,
     /// The client lost the response stream, over HTTP.
     StreamLost,
+    /// The client lost the response stream, and its answer had to make room for others.
+    AnswerDropped,
 }
 
 /// The effect of carrying a call out twice.
@@ -66,6 +75,10 @@ pub(super) enum RepeatEffect {
 #[derive(Debug)]
 pub(super) struct CallEffect {
     pub(super) repeat: RepeatEffect,
+    /// Whether it changes nothing, however far it came.
+    is_reading: bool,
+    /// Whether it is about services.
+    is_of_service: bool,
     /// The terminal session that it names.
     session: Option<String>,
 }
@@ -75,6 +88,8 @@ impl CallEffect {
         let session = arguments.get("session").and_then(|it| it.as_str());
         Self {
             repeat: repeat_effect(tool, arguments),
+            is_reading: is_reading(tool, arguments),
+            is_of_service: tool.name == SERVICE_TOOL,
             session: session.map(str::to_owned),
         }
     }
@@ -100,12 +115,24 @@ fn repeat_effect(tool: &ToolDefinition, arguments: &JsonObject) -> RepeatEffect 
     }
 }
 
+/// Whether this call starts, types, changes and ends nothing.
+fn is_reading(tool: &ToolDefinition, arguments: &JsonObject) -> bool {
+    let types = TYPING_TOOLS.contains(&tool.name) && arguments.contains_key("script");
+    let reads = tool.hints.read_only || TYPING_TOOLS.contains(&tool.name);
+    let action = arguments.get("action").and_then(|it| it.as_str());
+    let has_action = |(name, actions): &(&str, &[&str])| {
+        *name == tool.name && action.is_some_and(|it| actions.contains(&it))
+    };
+    (reads && !types) || READING.iter().any(has_action)
+}
+
 /// A call that cannot be completed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct InterruptedCall {
-    /// Whether carrying it out again does no harm.
-    is_repeatable: bool,
-    /// The tool of the client that shows an execution's status, or what the session shows.
+    /// Whether it changes nothing. An event id of an earlier version does not say so.
+    #[serde(default)]
+    is_reading: bool,
+    /// The tool of the client that shows an execution's status, what the session shows, or services.
     status_tool: Option<String>,
     /// What it has started, where it came that far.
     started: Vec<ExecutionId>,
@@ -122,11 +149,15 @@ impl InterruptedCall {
         let session = effect.as_ref().and_then(|it| it.session.as_ref());
         let read = session.filter(|_| tools.offers(READ_TOOL));
         let read = read.map(|id| format!("{READ_TOOL} {}", json!({"session": id})));
+        let is_of_service = effect.as_ref().is_some_and(|it| it.is_of_service);
+        let list = is_of_service.then(|| format!("{SERVICE_TOOL} {}", json!({"action": "list"})));
         let mut status_tools = STATUS_TOOLS.iter();
         let status_tool = status_tools.find(|name| tools.offers(name));
         Self {
-            is_repeatable: effect.is_none_or(|it| it.repeat == RepeatEffect::Idempotent),
-            status_tool: read.or_else(|| status_tool.map(|name| (*name).to_owned())),
+            is_reading: effect.is_none_or(|it| it.is_reading),
+            status_tool: read
+                .or(list)
+                .or_else(|| status_tool.map(|name| (*name).to_owned())),
             started: started.to_vec(),
         }
     }
@@ -142,6 +173,9 @@ impl InterruptedCall {
             InterruptCause::Restart => "the daemon was restarted while this call ran",
             InterruptCause::Shutdown => "the daemon was shut down while this call ran",
             InterruptCause::StreamLost => "the stream of this call was not resumed in time",
+            InterruptCause::AnswerDropped => {
+                "the answer to this call is not kept any more: later ones took its place"
+            }
         };
         let status_tool = self.status_tool.as_ref();
         let status_hint = status_tool.map_or_else(String::new, |name| format!("look with {name}"));
@@ -159,20 +193,22 @@ impl InterruptedCall {
             .collect();
         let (outcome, hint) = if !still_there.is_empty() {
             (still_there.join(", "), status_hint)
-        } else if self.is_repeatable {
+        } else if self.is_reading {
             let outcome = "nothing was started or changed".to_owned();
             let hint = match cause {
                 InterruptCause::Restart | InterruptCause::Shutdown => {
                     "call again: the next call starts a daemon"
                 }
-                InterruptCause::StreamLost => "call again",
+                InterruptCause::StreamLost | InterruptCause::AnswerDropped => "call again",
             };
             (outcome, hint.to_owned())
         } else {
-            (
-                "whether it took effect is not known".to_owned(),
-                status_hint,
-            )
+            // What it started may have ended and been removed by now, and other changes leave no trace.
+            let hint = match status_hint.as_str() {
+                "" => status_hint,
+                hint => format!("{hint} before you call again"),
+            };
+            ("whether it took effect is not known".to_owned(), hint)
         };
         let failure = ApiError::new(ErrorCode::Internal, format!("{reason}; {outcome}"));
         if hint.is_empty() {
@@ -233,10 +269,36 @@ mod tests {
         for name in START_TOOLS
             .iter()
             .chain(TYPING_TOOLS)
-            .chain([&READ_TOOL])
+            .chain([&READ_TOOL, &SERVICE_TOOL])
+            .chain(READING.iter().map(|(name, _)| name))
             .chain(REPEATABLE.iter().map(|(name, _)| name))
         {
             assert!(all.iter().any(|tool| tool.name == *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_what_reads_surely_changed_nothing() {
+        let all: Vec<_> = tools::tools_in(ToolSet::from_groups(&GROUPS)).collect();
+        let reads = |name: &str, arguments: serde_json::Value| {
+            let tool = all.iter().find(|tool| tool.name == name).unwrap();
+            is_reading(tool, &object(arguments))
+        };
+        for name in START_TOOLS {
+            assert!(!reads(name, json!({})), "{name}");
+        }
+        for action in ["start", "ensure", "up", "define", "forget", "stop"] {
+            assert!(!reads("service", json!({"action": action})), "{action}");
+        }
+        assert!(!reads("workspace", json!({"action": "commit"})));
+        assert!(!reads("pty_run", json!({"script": "make"})));
+        assert!(!reads("process_control", json!({"action": "clean"})));
+        assert!(reads("pty_run", json!({})));
+        assert!(reads("process", json!({"action": "wait"})));
+        for (name, actions) in READING {
+            for action in *actions {
+                assert!(reads(name, json!({"action": action})), "{name} {action}");
+            }
         }
     }
 }

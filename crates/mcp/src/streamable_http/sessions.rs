@@ -202,7 +202,7 @@ impl HookedSessionManager {
         handle: &LocalSessionHandle,
         last_event_id: String,
         request: Option<&StreamRequest>,
-    ) -> Result<ResponseStream, LocalSessionManagerError> {
+    ) -> Result<Resumed, LocalSessionManagerError> {
         let (position, ids) = (event_position(&last_event_id), self.ids_of(request));
         let last = last_event_id.parse()?;
         // Before the library replaces the old stream, so that its end is ignored.
@@ -210,16 +210,23 @@ impl HookedSessionManager {
         let resumption = position
             .zip(key.as_ref())
             .and_then(|((index, _), key)| self.calls.resume(key, index));
-        if let Some(Resumption::Answered(missed)) = resumption {
-            return Ok(ResponseStream::replay(missed.into_iter(), ids));
+        match resumption {
+            Some(Resumption::Answered(missed)) => {
+                return Ok(Resumed::Stream(ResponseStream::replay(
+                    missed.into_iter(),
+                    ids,
+                )));
+            }
+            Some(Resumption::Dropped) => return Ok(Resumed::AnswerDropped),
+            Some(Resumption::Live(_)) | None => {}
         }
         let receiver = handle.resume(last).await?.inner;
-        Ok(match (key, resumption) {
+        Ok(Resumed::Stream(match (key, resumption) {
             (Some(key), Some(Resumption::Live(turn))) => {
                 self.watch_stream(key, turn, ids, receiver)
             }
             _ => ResponseStream::unwatched(receiver, ids),
-        })
+        }))
     }
 
     /// Answers a request whose stream is gone.
@@ -247,6 +254,13 @@ impl HookedSessionManager {
     }
 }
 
+/// A stream that a client asks for again.
+enum Resumed {
+    Stream(ResponseStream),
+    /// Its answer had to make room for others.
+    AnswerDropped,
+}
+
 /// Chooses the id of what a tool call starts, and tells the handler.
 fn plan_start(request: &mut JsonRpcRequest<ClientRequest>) -> Option<PlannedStart> {
     let ClientRequest::CallToolRequest(call) = &mut request.request else {
@@ -264,6 +278,10 @@ impl StreamCall {
             request: request.id.clone(),
             start,
             access_end: parts.and_then(|parts| parts.extensions.get().cloned()),
+            holder: parts.and_then(|parts| {
+                let client = parts.extensions.get::<Arc<ConnectedClient>>()?;
+                Some(client.caller.owner.principal.clone())
+            }),
         }
     }
 }
@@ -398,11 +416,19 @@ impl SessionManager for HookedSessionManager {
         match self.event_ids.parse(&last_event_id) {
             LastEvent::Current { position, request } => {
                 let resumed = self.resume_current(&handle, position, request.as_ref());
-                match (resumed.await, request) {
-                    (Err(_), Some(request)) => {
-                        Ok(self.lost_answer(id, request, InterruptCause::StreamLost))
-                    }
-                    (resumed, _) => resumed,
+                let (cause, failure) = match resumed.await {
+                    Ok(Resumed::Stream(stream)) => return Ok(stream),
+                    Ok(Resumed::AnswerDropped) => (InterruptCause::AnswerDropped, None),
+                    Err(failure) => (InterruptCause::StreamLost, Some(failure)),
+                };
+                match (request, failure) {
+                    (Some(request), _) => Ok(self.lost_answer(id, request, cause)),
+                    (None, Some(failure)) => Err(failure),
+                    // Who has the answer asks for what follows it, which is nothing.
+                    (None, None) => Ok(ResponseStream::replay(
+                        std::iter::empty(),
+                        self.ids_of(None),
+                    )),
                 }
             }
             LastEvent::Earlier {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use ostler_interface::http::AccessEnd;
+use ostler_model::Principal;
 use parking_lot::Mutex;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
@@ -24,7 +25,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::config::StreamableConfig;
-use super::delivered::DeliveredAnswers;
+use super::delivered::{DeliveredAnswers, KeptAnswer};
 use super::event_ids::EventIds;
 use crate::planned_start::PlannedStart;
 
@@ -52,6 +53,8 @@ pub(super) struct StreamCall {
     pub(super) start: Option<PlannedStart>,
     /// The end of the access with which it was made.
     pub(super) access_end: Option<AccessEnd>,
+    /// Who called, where that is known.
+    pub(super) holder: Option<Principal>,
 }
 
 #[derive(Debug)]
@@ -72,6 +75,8 @@ pub(super) enum Resumption {
     Live(u64),
     /// The call was answered meanwhile: what the client missed.
     Answered(VecDeque<ServerSseMessage>),
+    /// The call was answered, and its answer had to make room for others.
+    Dropped,
 }
 
 impl StreamCalls {
@@ -103,8 +108,10 @@ impl StreamCalls {
     pub(super) fn resume(&self, key: &StreamKey, last: u64) -> Option<Resumption> {
         let mut calls = self.live.lock();
         let Some(live) = calls.get_mut(key) else {
-            let answer = self.delivered.lock().get(key, Instant::now())?;
-            return Some(Resumption::Answered(new_events([&answer], last)));
+            return Some(match self.delivered.lock().get(key, Instant::now())? {
+                KeptAnswer::Kept(answer) => Resumption::Answered(new_events([&answer], last)),
+                KeptAnswer::Dropped => Resumption::Dropped,
+            });
         };
         if live.is_answered {
             live.deliver();
@@ -157,12 +164,13 @@ impl StreamCalls {
     /// ask for it again for this long.
     fn answer(&self, key: &StreamKey, turn: u64, event: &ServerSseMessage, window: Duration) {
         let mut calls = self.live.lock();
-        if calls.get(key).is_none_or(|live| live.epoch != turn) {
+        let Some(live) = calls.get(key).filter(|live| live.epoch == turn) else {
             return;
-        }
+        };
+        let holder = live.call.holder.clone();
         // Under both locks: who resumes the stream meanwhile finds the call or its answer.
         let mut delivered = self.delivered.lock();
-        delivered.keep(key.clone(), event.clone(), Instant::now(), window);
+        delivered.keep(key.clone(), holder, event.clone(), Instant::now(), window);
         if let Some(live) = calls.remove(key) {
             live.deliver();
         }
