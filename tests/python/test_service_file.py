@@ -336,3 +336,39 @@ def test_a_service_may_have_the_name_of_an_action(workspace, name):
     with pytest.raises(ProblemError) as error:
         host.rest("DELETE", path)
     assert error.value.status == 404, error.value.problem
+
+
+@pytest.mark.parametrize("name", ["UP", "my app", "a/b", "é", "@x", "-x", "a" * 64])
+def test_no_file_is_proposed_for_a_name_that_it_cannot_have(installation, name):
+    with RawMcpClient(installation, ["--tools", "core"]) as wire:
+        wire.shake()
+        told = wire.text(wire.call("service", action="ensure", name=name))
+    assert f"no service can be named '{name}': a name begins with a lower-case letter" in told, told
+    assert "[services" not in told, told
+
+
+def test_a_pattern_of_readiness_is_refused_with_the_syntax_that_holds_for_it(installation):
+    with RawMcpClient(installation, ["--tools", "core"]) as wire:
+        wire.shake()
+        for pattern, problem in (("(", "unclosed group"), ("(?=x)y", "is not supported")):
+            call = wire.call("service", action="start", name="web", command="sleep 60", ready_pattern=pattern)
+            told = wire.text(call)
+            assert f"ready_pattern '{pattern}': it is no regular expression" in told and problem in told, told
+            assert "Perl" not in told, told
+
+
+def test_a_service_that_waits_for_another_is_stopped_by_stopping_that(installation):
+    workspace = Workspace(installation)
+    never = {"command": "sleep 300", "port": free_port(), "ready_pattern": "never printed"}
+    workspace.define(db=never, web={"command": "sleep 300", "depends_on": ["db"]})
+    options = ["--tools", "core", "--session", "both"]
+    with RawMcpClient(installation, options) as starter, RawMcpClient(installation, options) as other:
+        starter.shake()
+        other.shake()
+        pending = starter.call("service", action="up")
+        until(lambda: "pending" in other.text(other.call("service", action="list")), 20, "web, which waits")
+        told = other.text(other.call("service", action="stop", name="web"))
+        assert "it waits for 'db' to be" in told and "stop what it waits for" in told, told
+        other.text(other.call("service", action="stop", name="db", force=True))
+        starter.text(pending)
+        assert "pending" not in other.text(other.call("service", action="list"))

@@ -2,6 +2,8 @@
 
 use ostler_model::{ErrorCode, PortHolder};
 
+use crate::service_names;
+
 /// A request for a service that could not be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceError {
@@ -165,6 +167,11 @@ impl ServiceError {
                 Some("stop services that are not needed, or widen services.lease_ports".to_owned())
             }
             Self::Start { hint, .. } => hint.clone(),
+            Self::NoManifest {
+                name: Some(name), ..
+            } if let Err(rule) = service_names::check(name) => {
+                Some(format!("no service can be named '{name}': {rule}"))
+            }
             Self::NoManifest { name, .. } => {
                 let name = name.as_deref().unwrap_or("web");
                 Some(format!(

@@ -195,8 +195,10 @@ impl ServiceManager {
             // One that was never started is stopped already.
             let service = self.service(caller, name, cwd)?;
             if let Some(pending) = service.pending {
-                let problem =
-                    format!("it waits for {pending}: end the request that starts it instead");
+                let problem = format!(
+                    "it is not started yet: it waits for {pending}; stop what it waits for, or end \
+                     the request that starts it"
+                );
                 return Err(ServiceError::Value {
                     what: "service",
                     given: name.to_owned(),

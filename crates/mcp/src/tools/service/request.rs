@@ -8,7 +8,7 @@ use ostler_model::{Dependency, DependencyCondition, ReadyCondition, RestartPolic
 use super::ready::parse_ready_when;
 use crate::tool_call::ToolCall;
 use crate::tools::params::{choose_shell, isolation, parse_command};
-use ostler_interface::error::{ApiError, bad_pattern};
+use ostler_interface::error::ApiError;
 use ostler_interface::params::{Arguments, PortArgument};
 
 /// Attempts after the first, where restarts are requested.
@@ -44,7 +44,8 @@ pub(super) fn parse_request(
         .collect();
     choose_shell(call, &mut start);
     isolation::apply_level(&mut start, arguments)?;
-    let pattern = parse_ready_pattern(arguments)?;
+    // Checked with the service, for all who start or define one.
+    let pattern = arguments.text("ready_pattern");
     let when = arguments.text("ready_when");
     let when = when.map(|when| parse_ready_when(&when)).transpose()?;
     Ok(Some(ServiceRequest {
@@ -88,17 +89,6 @@ fn check_name_only(arguments: &Arguments) -> Result<(), ApiError> {
              definition says"
         ))),
         None => Ok(()),
-    }
-}
-
-/// Only the syntax is checked here; it is compiled where it is used.
-fn parse_ready_pattern(arguments: &mut Arguments) -> Result<Option<String>, ApiError> {
-    let Some(given) = arguments.text("ready_pattern") else {
-        return Ok(None);
-    };
-    match ostler_journal::Pattern::new(&given) {
-        Ok(_) => Ok(Some(given)),
-        Err(error) => Err(bad_pattern("ready_pattern", &given, &error)),
     }
 }
 
