@@ -63,6 +63,13 @@ def test_a_command_is_remembered_after_its_files_are_gone(installation):
     assert "failed, exit code 3" in shown and "nightly" in shown, shown
 
 
+def test_a_label_that_is_given_twice_is_one(installation):
+    words = [word for label in ("a", "b", "a") for word in ("--label", label)]
+    id_ = installation.cli("run", "-d", *words, "--", "true").stdout.decode().strip()
+    installation.cli("wait", id_)
+    assert next(row["labels"] for row in every_row(installation) if row["id"] == id_) == ["a", "b"]
+
+
 def test_how_a_command_usually_ends_is_told_from_the_fifth_end_on(installation):
     for number in range(4):
         pid = run(installation, "sh", "-c", f"test {number} != 2")

@@ -122,6 +122,7 @@ def test_a_file_is_one_of_the_workspace_or_of_the_options(host):
 @pytest.mark.parametrize(("fields", "problem"), [
     ({"kind": "riddle"}, "kind"), ({"message": " "}, "message is empty"), ({"message": "x" * 5_000}, "longer than 4096 bytes"),
     ({"kind": "choice_selection"}, "a choice needs one"), ({"options": ["x"] * 1_000}, "options are more than"),
+    ({"kind": "choice_selection", "options": ["go", "stay", "go"]}, "option 'go' is there twice"),
     ({"kind": "choice_selection", "options": ["a"], "default": "b"}, "default 'b' is no answer"),
     ({"timeout_ms": 999}, "allowed: 1000 to 86400000"), ({"timeout_ms": 86_400_001}, "allowed: 1000 to 86400000"),
     ({"timeout_ms": -1}, "timeout_ms"), ({"wait_ms": 60_001}, "allowed: 0 to 60000"), ({"secret": True}, "'secret'"),

@@ -1,5 +1,6 @@
 //! Validation of the service part of a request.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -252,7 +253,11 @@ fn check_dependencies(plan: &ServicePlan) -> Result<(), InvalidServicePlan> {
             problem,
         ));
     }
+    let mut names = HashSet::new();
     for Dependency { name, .. } in &plan.depends_on {
+        if !names.insert(name) {
+            return Err(invalid_value("depends_on", name, "it is named twice"));
+        }
         service_names::check(name).map_err(|problem| invalid_value("depends_on", name, problem))?;
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! [`Question`]: what an interaction asks, and its validation limits.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use ostler_model::{ExecutionId, PromptEvidence, QuestionSource};
 use serde::Serialize;
 
 use crate::admission::approval::Approval;
+use crate::admission::arguments::dedup;
 use crate::error::InteractionError;
 use crate::info::Prompt;
 use crate::prompt::{OPTIONS, PromptPlace, QuestionKind, visible_line};
@@ -96,7 +98,7 @@ impl Question {
     pub fn from_prompt(prompt: &Prompt, execution: ExecutionId) -> Self {
         let options = prompt.options.iter().take(OPTIONS);
         Self {
-            options: options.map(|it| cut(it, OPTION_BYTES)).collect(),
+            options: dedup(options.map(|it| cut(it, OPTION_BYTES)).collect()),
             default: prompt.default.clone().filter(|_| !prompt.secret),
             execution: Some(execution),
             source: QuestionSource::Command,
@@ -156,6 +158,10 @@ impl Question {
             return invalid(format!(
                 "option {number} is longer than {OPTION_BYTES} bytes"
             ));
+        }
+        let mut different = HashSet::new();
+        if let Some(twice) = self.options.iter().find(|it| !different.insert(*it)) {
+            return invalid(format!("option '{twice}' is there twice"));
         }
         if self.kind == QuestionKind::ChoiceSelection && self.options.is_empty() {
             return invalid("options are missing; a choice needs one at least".to_owned());

@@ -20,7 +20,7 @@ use crate::admission::named_files::NamedFiles;
 use crate::admission::quota::QuotaKey;
 use crate::admission::secrets;
 use crate::admission::{
-    self, AdmissionContext, AdmittedStart, PreparedRequest, command_policy, container,
+    self, AdmissionContext, AdmittedStart, PreparedRequest, arguments, command_policy, container,
     isolation_level, sandbox, secret_fields,
 };
 use crate::driver::{Driver, DriverInit};
@@ -490,7 +490,8 @@ fn ledger_detail(
     if !request.options.labels.is_empty() {
         let labels = request.options.labels.iter();
         let labels = labels.map(|label| redact(&ByteString::from(label.as_str())).to_string());
-        detail.insert("labels".to_owned(), labels.collect::<Vec<String>>().into());
+        let labels = arguments::dedup(labels.collect());
+        detail.insert("labels".to_owned(), labels.into());
     }
     if let Some(template) = &request.template {
         detail.insert("template".to_owned(), template_detail(template, redact));

@@ -1,6 +1,6 @@
 //! Parses the text of an `ostler.toml` into definitions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ostler_model::{ByteString, Command, Dependency, IsolationLevel, line_number};
@@ -217,9 +217,13 @@ fn dependencies(item: &TomlValue<'_>, service: &str) -> Result<Vec<Dependency>, 
                 .collect::<Result<_, ManifestError>>()?
         }
     };
+    let mut names = BTreeSet::new();
     for dependency in &found {
         if dependency.name == service {
             return Err(item.error(format!("names '{service}' itself")));
+        }
+        if !names.insert(&dependency.name) {
+            return Err(item.error(format!("names '{}' twice", dependency.name)));
         }
         service_names::check(&dependency.name).map_err(|problem| item.error(problem))?;
     }

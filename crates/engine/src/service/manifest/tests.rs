@@ -214,6 +214,10 @@ fn values_with_their_own_grammar_are_reported_with_it() {
             "line 3: services.web.depends_on names 'web' itself",
         ),
         (
+            web("depends_on = [\"db\", \"db:started\"]"),
+            "line 3: services.web.depends_on names 'db' twice",
+        ),
+        (
             web("depends_on = { db = \"up\" }"),
             "line 3: services.web.depends_on.db is \"up\"; allowed: \"started\", \"listening\", \"ready\" or \"completed\"",
         ),
