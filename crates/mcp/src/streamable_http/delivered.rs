@@ -25,6 +25,10 @@ const DROPPED_MAX: usize = 4_096;
 #[derive(Debug, Default)]
 pub(super) struct DeliveredAnswers {
     kept: VecDeque<DeliveredAnswer>,
+    /// What each principal holds of them.
+    held: HashMap<Option<Principal>, HeldAnswers>,
+    /// The bytes of all.
+    bytes: usize,
     /// What had to make room, and until when it would have been kept.
     dropped: VecDeque<(StreamKey, Instant)>,
 }
@@ -37,6 +41,13 @@ struct DeliveredAnswer {
     event: ServerSseMessage,
     bytes: usize,
     until: Instant,
+}
+
+/// The answers of one principal.
+#[derive(Debug, Clone, Copy, Default)]
+struct HeldAnswers {
+    count: usize,
+    bytes: usize,
 }
 
 /// What is left of an answer.
@@ -59,14 +70,19 @@ impl DeliveredAnswers {
         window: Duration,
     ) {
         self.drop_expired(now);
+        let bytes = message_bytes(&event);
+        let held = self.held.entry(holder.clone()).or_default();
+        held.count += 1;
+        held.bytes += bytes;
+        self.bytes += bytes;
         self.kept.push_back(DeliveredAnswer {
             key,
-            holder,
-            bytes: message_bytes(&event),
+            holder: holder.clone(),
+            bytes,
             event,
             until: now + window,
         });
-        self.make_room();
+        self.make_room(&holder);
     }
 
     /// The answer of a stream, for as long as it is to be kept.
@@ -81,54 +97,46 @@ impl DeliveredAnswers {
 
     /// Drops the answers of a session that has ended.
     pub(super) fn forget(&mut self, session: &SessionId) {
-        self.kept.retain(|answer| answer.key.0 != *session);
+        while let Some(at) = self.kept.iter().position(|it| it.key.0 == *session) {
+            self.remove(at);
+        }
         self.dropped.retain(|(key, _)| key.0 != *session);
     }
 
     fn drop_expired(&mut self, now: Instant) {
         while self.kept.front().is_some_and(|it| it.until <= now) {
-            self.kept.pop_front();
+            self.remove(0);
         }
         while self.dropped.front().is_some_and(|(_, until)| *until <= now) {
             self.dropped.pop_front();
         }
     }
 
-    /// Drops answers until all are within their bounds.
-    fn make_room(&mut self) {
-        loop {
-            let (counts, total) = (self.held(|_| 1), self.kept.len());
-            let most = counts.iter().max_by_key(|(_, count)| **count);
-            let is_too_many =
-                |count: usize| total > ANSWERS_MAX || count > ANSWERS_MAX_OF_PRINCIPAL;
-            if let Some((holder, _)) = most.filter(|(_, count)| is_too_many(**count)) {
-                self.drop_oldest_of(&holder.clone());
-                continue;
-            }
-            let sizes = self.held(|it| it.bytes);
-            let largest = sizes.iter().max_by_key(|(_, bytes)| **bytes);
-            match largest.filter(|_| sizes.values().sum::<usize>() > BYTES_MAX) {
-                Some((holder, _)) => self.drop_oldest_of(&holder.clone()),
-                None => return,
-            }
+    /// Drops answers until all are within their bounds, after one of this principal was added.
+    fn make_room(&mut self, added: &Option<Principal>) {
+        let count_of = |it: &Self| it.held.get(added).map_or(0, |held| held.count);
+        while count_of(self) > ANSWERS_MAX_OF_PRINCIPAL {
+            self.drop_oldest_of(&added.clone());
+        }
+        while self.kept.len() > ANSWERS_MAX {
+            self.drop_oldest_of_largest(|held| held.count);
+        }
+        while self.bytes > BYTES_MAX && !self.kept.is_empty() {
+            self.drop_oldest_of_largest(|held| held.bytes);
         }
     }
 
-    /// The sum of what is measured, for each principal.
-    fn held(
-        &self,
-        measure: impl Fn(&DeliveredAnswer) -> usize,
-    ) -> HashMap<Option<Principal>, usize> {
-        let mut held = HashMap::new();
-        for answer in &self.kept {
-            *held.entry(answer.holder.clone()).or_default() += measure(answer);
+    /// Drops the oldest answer of the principal who holds most by this measure.
+    fn drop_oldest_of_largest(&mut self, measure: impl Fn(&HeldAnswers) -> usize) {
+        let largest = self.held.iter().max_by_key(|(_, held)| measure(held));
+        if let Some((holder, _)) = largest {
+            self.drop_oldest_of(&holder.clone());
         }
-        held
     }
 
     fn drop_oldest_of(&mut self, holder: &Option<Principal>) {
         let oldest = self.kept.iter().position(|it| it.holder == *holder);
-        let Some(answer) = oldest.and_then(|at| self.kept.remove(at)) else {
+        let Some(answer) = oldest.and_then(|at| self.remove(at)) else {
             return;
         };
         // In the order of their ends, which are all equally far away from their beginnings.
@@ -139,6 +147,19 @@ impl DeliveredAnswers {
         if self.dropped.len() > DROPPED_MAX {
             self.dropped.pop_front();
         }
+    }
+
+    fn remove(&mut self, at: usize) -> Option<DeliveredAnswer> {
+        let answer = self.kept.remove(at)?;
+        self.bytes -= answer.bytes;
+        if let Some(held) = self.held.get_mut(&answer.holder) {
+            held.count -= 1;
+            held.bytes -= answer.bytes;
+            if held.count == 0 {
+                self.held.remove(&answer.holder);
+            }
+        }
+        Some(answer)
     }
 }
 
