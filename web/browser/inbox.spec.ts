@@ -324,3 +324,47 @@ test('no serious finding, and longer texts fit', async ({ page, daemon }) => {
     await expectNoOverflow(page);
   }
 });
+
+test('a list that could not be read again is not told as an empty one, and is read again', async ({
+  page,
+  daemon,
+}) => {
+  await open(page, daemon, '/inbox');
+  const main = page.getByRole('main');
+  await expect(main).toContainText('Nobody is waiting for you.');
+  let fails = true;
+  await page.route('**/api/v1/interactions?*', (route) =>
+    fails ? route.fulfill({ status: 500, json: {} }) : route.continue(),
+  );
+  await ask(daemon, { kind: 'input_request', message: 'Seen late?' });
+  await expect(main).toContainText('This list is not current.');
+  await expect(main).not.toContainText('Nobody is waiting for you.');
+  await expectAccessible(page);
+  fails = false;
+  await expect(waiting(page)).toContainText('Seen late?');
+  await expect(main).not.toContainText('This list is not current.');
+});
+
+test('an answer that nobody takes is told in the words of the page', async ({ page, daemon }) => {
+  await open(page, daemon, '/history');
+  await ask(daemon, { kind: 'input_request', message: 'Is anybody there?' });
+  await strip(page).getByRole('textbox').fill('yes');
+  await daemon.kill();
+  await page.keyboard.press('Enter');
+  await expect(strip(page).getByRole('alert')).toHaveText(/The daemon does not answer/);
+  await daemon.start();
+});
+
+test('the time that is left is that of the daemon, whatever the clock of the browser says', async ({
+  page,
+  daemon,
+}) => {
+  await page.clock.install({ time: Date.now() + 600_000 });
+  await open(page, daemon, '/history');
+  await ask(daemon, { kind: 'input_request', message: 'How long?', timeout_ms: 300_000 });
+  await expect(strip(page)).toContainText(/Ends in (4:[345]\d|5:0\d)/);
+  const { id } = daemon.run('sleep 30');
+  await page.goto(`${daemon.url}/p/${id}`);
+  await expect(page.getByRole('main')).toContainText('sleep 30');
+  await expect(page.locator('.length .elapsed')).toHaveText(/^(\d+(\.\d+)? ?m?s|–)$/);
+});

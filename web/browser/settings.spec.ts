@@ -187,6 +187,17 @@ test('the page says which daemon this is, and signs out', async ({ page, daemon 
   await expect(page).toHaveTitle('Sign in – Ostler');
 });
 
+test('who is signed out because the token was revoked is told so', async ({ page, daemon }) => {
+  const { token } = JSON.parse(daemon.ostler('token', 'new', 'for-a-page', '--json'));
+  await page.goto(`${daemon.url}/history`);
+  await page.getByLabel('Or enter a token').fill(token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect(page).toHaveTitle('History – Ostler');
+  daemon.ostler('token', 'revoke', 'for-a-page');
+  await expect(page.getByRole('alert')).toHaveText('Your access ended: sign in again.');
+  await expectAccessible(page);
+});
+
 for (const section of ['', '/output', '/about']) {
   test(`settings${section} fit narrow windows and long texts, and have no barriers`, async ({
     page,

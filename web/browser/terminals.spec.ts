@@ -309,3 +309,57 @@ test('much output: what a page that stands still misses is told, and the end is 
   await expect(frame(page)).toContainText(/\d+ of \d+/);
   await sees(page, /[\d,]+ bytes of output are left out/);
 });
+
+test('a paste that cannot wait for the daemon is told, and nothing around it is sent', async ({
+  page,
+  daemon,
+}) => {
+  const { id } = daemon.run(
+    'stty -echo -icanon; while IFS= read -r line; do echo "got <$line>"; done',
+    '--tty',
+  );
+  await openTerminal(page, daemon, id);
+  await frame(page).getByRole('button', { name: 'Type here' }).click();
+  await isIn(page, 'typing');
+  await enter(page, 'first');
+  await sees(page, 'got <first>');
+  await daemon.kill();
+  await isIn(page, 'broken');
+  await page.keyboard.type('before');
+  await page.locator('.xterm-helper-textarea').evaluate((field) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData('text/plain', 'x'.repeat(20_000));
+    field.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+  });
+  await enter(page, 'after');
+  const note = 'What was typed or pasted while the connection was away was not sent.';
+  await expect(frame(page)).toContainText(note);
+  await daemon.start();
+  await isIn(page, 'typing');
+  await expect(frame(page)).toContainText(note);
+  await enter(page, 'last');
+  await sees(page, 'got <last>');
+  await expect(lines(page)).not.toContainText(/before|after|xxx/);
+  await expect(frame(page)).not.toContainText(note);
+});
+
+test('a sign-out in one window is one in each, and nothing is typed after it', async ({ page, daemon }) => {
+  const { id } = daemon.run(['cat'], '--tty');
+  await openTerminal(page, daemon, id);
+  await frame(page).getByRole('button', { name: 'Type here' }).click();
+  await isIn(page, 'typing');
+  await enter(page, 'before');
+  await sees(page, /before\s*before/);
+  const other = await page.context().newPage();
+  await other.goto(`${daemon.url}/settings/about`);
+  await other.getByRole('button', { name: 'Sign out' }).click();
+  await expect(other).toHaveTitle('Sign in – Ostler');
+  await expect(page).toHaveTitle('Sign in – Ostler');
+  await page.bringToFront();
+  await enter(page, 'typed after');
+  expect(daemon.ostler('logs', id)).not.toContain('typed after');
+  // A sign-in counts for each, too.
+  await other.goto(daemon.signInLink());
+  await expect(other.getByRole('navigation').first()).toBeVisible();
+  await isIn(page, 'watching');
+});

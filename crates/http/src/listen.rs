@@ -349,8 +349,7 @@ async fn serve_http1(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(head_timeout)
-        .max_buf_size(BUFFER_BYTES)
-        .auto_date_header(false);
+        .max_buf_size(BUFFER_BYTES);
     let connection = http
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
         .with_upgrades();

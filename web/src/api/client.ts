@@ -4,6 +4,7 @@ import { BASE_PATH } from '../app/base-path';
 import { currentPageKey, PAGE_KEY_HEADER } from './page-key';
 import { ApiError, ConnectionError, isSignedOut, problemOf } from './problem';
 import type { paths } from './schema';
+import { observeServerDate } from './server-clock';
 
 type Listener = () => void;
 const signedOutListeners = new Set<Listener>();
@@ -23,12 +24,20 @@ export async function fetchWithKey(input: Request | string, init: RequestInit = 
   const request = new Request(input, { credentials: 'same-origin', cache: 'no-store', ...init });
   const key = currentPageKey();
   if (key !== null) request.headers.set(PAGE_KEY_HEADER, key);
+  const asked = Date.now();
   try {
-    return await fetch(request);
+    const response = await fetch(request);
+    observeServerDate(response.headers, asked);
+    return response;
   } catch (error) {
-    if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new ConnectionError(error instanceof Error ? error.message : String(error));
+    throw connectionError(error);
   }
+}
+
+/** The error of a request that got no answer, or not all of it; one that the page ended itself stays as it is. */
+function connectionError(error: unknown): unknown {
+  if (error instanceof DOMException && error.name === 'AbortError') return error;
+  return new ConnectionError(error instanceof Error ? error.message : String(error));
 }
 
 /** The requests of REST: `api.GET('/api/v1/executions/{id}', { params: { path: { id } } })`. */
@@ -48,9 +57,13 @@ interface Answer<T> {
  * The body of a successful answer.
  *
  * @throws ApiError with the problem document of any other.
+ * @throws ConnectionError when the answer did not arrive, or ended early.
  */
 export async function body<T>(answer: Promise<Answer<T>>): Promise<T> {
-  const { data, error, response } = await answer;
+  const { data, error, response } = await answer.catch((failure: unknown) => {
+    // What `fetch` says when a body ends early.
+    throw failure instanceof TypeError ? connectionError(failure) : failure;
+  });
   if (response.ok) return data as T;
   throw apiError(response.status, error);
 }

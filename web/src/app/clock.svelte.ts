@@ -1,5 +1,6 @@
 /** The present time, in steps of a second, while the page is visible and something shows it. */
 import { createSubscriber } from 'svelte/reactivity';
+import { serverNow } from '../api/server-clock';
 
 const subscribe = createSubscriber((update) => {
   const timer = setInterval(() => {
@@ -9,8 +10,14 @@ const subscribe = createSubscriber((update) => {
 });
 
 export const clock = {
+  /** By the browser's clock: for what the page itself measures. */
   get now(): number {
     subscribe();
     return Date.now();
+  },
+  /** By the daemon's clock: for what is compared with times of its answers. */
+  get server(): number {
+    subscribe();
+    return serverNow();
   },
 };

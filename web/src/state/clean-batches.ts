@@ -1,5 +1,6 @@
 /** Removes many executions by several requests; pure but for the requests. */
 import type { CleanOutcome } from '../api/types';
+import { problemText } from '../i18n/problem-text';
 
 /** Ids of one request to clean. */
 export const CLEAN_BATCH = 500;
@@ -22,7 +23,7 @@ export async function cleanInBatches(
       all.failed.push(...answer.failed);
     } catch (error) {
       if (start === 0) throw error;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = problemText(error);
       all.failed.push(...ids.slice(start).map((pid) => ({ pid, reason })));
       break;
     }

@@ -1,11 +1,14 @@
 /** Questions that wait for an answer, and those that ended lately; kept up to date by events. */
 import { api, body } from '../api/client';
+import { observeServerTime } from '../api/server-clock';
 import type { Interaction } from '../api/types';
 import { onEvent, onOpen } from './connection.svelte';
 import { coalesced } from './refresh';
 
 const PAGE = 200;
 const REFRESH_MS = 50;
+/** What no event tells is seen after so long, and a read that failed is repeated. */
+const RELOAD_MS = 10_000;
 
 let list = $state.raw<Interaction[]>([]);
 let loaded = $state(false);
@@ -25,6 +28,7 @@ export const interactions = {
   get loaded(): boolean {
     return loaded;
   },
+  /** Why the list could not be read the last time; `null` where it could. */
   get error(): unknown {
     return error;
   },
@@ -52,14 +56,22 @@ const request = coalesced(load, REFRESH_MS);
 
 async function load(): Promise<void> {
   try {
+    const asked = Date.now();
     const query = { all: true, limit: PAGE };
     const page = await body(api.GET('/api/v1/interactions', { params: { query } }));
+    observeClock(page.interactions, asked);
     list = page.interactions;
     loaded = true;
     error = null;
   } catch (caught) {
     error = caught;
   }
+}
+
+/** How long a question has left, and when it ends, say what time it is for the daemon. */
+function observeClock(questions: Interaction[], asked: number): void {
+  const open = questions.find((question) => question.remaining_ms !== undefined);
+  if (open?.remaining_ms) observeServerTime(Date.parse(open.expires_at) - open.remaining_ms, asked);
 }
 
 /** A question with its answer, which lists do not have. */
@@ -83,6 +95,14 @@ function accept(ended: Interaction): void {
   request();
 }
 
+/** Reads again and again while the page is visible; after a failure always, for a notification tells who looks elsewhere. */
+function reloading(): () => void {
+  const timer = setInterval(() => {
+    if (error !== null || document.visibilityState === 'visible') request();
+  }, RELOAD_MS);
+  return () => clearInterval(timer);
+}
+
 /** Reads the questions and follows them until the returned function is called. */
 export function followInteractions(): () => void {
   const ends = [
@@ -91,6 +111,7 @@ export function followInteractions(): () => void {
       const relevant = event.event === 'interaction' || event.event === 'prompt_detected';
       if (relevant || event.event === 'finished') request();
     }),
+    reloading(),
   ];
   return () => {
     for (const end of ends) end();

@@ -1,13 +1,17 @@
 /** Whether somebody is signed in. */
 import { onSignedOut } from '../api/client';
+import { onOtherWindow } from '../api/page-key';
 import { ConnectionError } from '../api/problem';
 import { currentSession, signIn, signOut, takeCode, type WebSession } from '../api/session';
 
 type State =
   | { kind: 'unknown' }
   | { kind: 'signed-in'; session: WebSession }
-  /** `problem`: why a link or token did not do, or why the daemon did not answer. */
-  | { kind: 'signed-out'; problem: unknown };
+  /**
+   * `problem`: why a link or token did not do, or why the daemon did not answer. `ended`: the daemon takes the
+   * credentials no longer, and nobody signed out here.
+   */
+  | { kind: 'signed-out'; problem: unknown; ended?: boolean };
 
 /** The time before the next attempt while the daemon does not answer, in milliseconds. */
 const RETRY_MS = 1_000;
@@ -21,6 +25,10 @@ export const signInState = {
   get problem(): unknown {
     return state.kind === 'signed-out' ? state.problem : null;
   },
+  /** Whether the access ended while the page was used. */
+  get ended(): boolean {
+    return state.kind === 'signed-out' && state.ended === true;
+  },
   get session(): WebSession | null {
     return state.kind === 'signed-in' ? state.session : null;
   },
@@ -28,11 +36,20 @@ export const signInState = {
 
 /** Uses the code of a link, else the credentials that are there. Follows the end of the session. */
 export function startSignIn(): () => void {
-  const end = onSignedOut(() => {
-    state = { kind: 'signed-out', problem: null };
-  });
+  const ends = [
+    onSignedOut(() => {
+      // Before and after that, who asks says what is wrong.
+      if (state.kind === 'signed-in') state = { kind: 'signed-out', problem: null, ended: true };
+    }),
+    onOtherWindow((key) => {
+      if (key === null) state = { kind: 'signed-out', problem: null };
+      else void check(null);
+    }),
+  ];
   void begin();
-  return end;
+  return () => {
+    for (const end of ends) end();
+  };
 }
 
 async function begin(): Promise<void> {

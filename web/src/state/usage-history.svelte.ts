@@ -1,5 +1,7 @@
 /** What one execution used over a range of time, followed while it is shown. */
+
 import { api, body } from '../api/client';
+import { serverNow } from '../api/server-clock';
 import type { UsagePoint } from '../api/types';
 import { mergePoints, pointsSince, type UsageTrack } from '../model/usage';
 
@@ -74,7 +76,7 @@ export class UsageHistory {
 
   async #read(living: boolean): Promise<void> {
     const { ms, resolutionS } = USAGE_RANGES[this.range];
-    const from = Date.now() - ms;
+    const from = serverNow() - ms;
     const last = this.#points.at(-1);
     try {
       const since = last ? Math.max(from, Date.parse(last.at)) : from;

@@ -1,4 +1,6 @@
 /** When the person last looked at the list, in this browser. */
+import { serverNow } from '../../api/server-clock';
+
 const KEY = 'ostler.processes-looked-at';
 /** Who never looked before is shown the failures of so long, in milliseconds. */
 const FIRST_LOOK_MS = 3_600_000;
@@ -10,14 +12,14 @@ export function lastLook(): number {
   } catch {
     // A browser that stores nothing: each look is the first.
   }
-  return Date.now() - FIRST_LOOK_MS;
+  return serverNow() - FIRST_LOOK_MS;
 }
 
 /** The person looks until the returned function is called, or the window is closed. */
 export function keepLook(): () => void {
   const store = () => {
     try {
-      window.localStorage.setItem(KEY, String(Date.now()));
+      window.localStorage.setItem(KEY, String(serverNow()));
     } catch {
       // As above.
     }

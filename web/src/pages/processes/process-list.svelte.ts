@@ -1,6 +1,8 @@
 /** What the list of processes shows, and in which order it stands. */
+
 import { untrack } from 'svelte';
 import { SvelteMap } from 'svelte/reactivity';
+import { serverNow } from '../../api/server-clock';
 import { preferences } from '../../app/preferences.svelte';
 import { router, setQuery } from '../../app/router.svelte';
 import { executions } from '../../state/executions.svelte';
@@ -87,7 +89,7 @@ export class ProcessList {
   #compare(sort: Sort): Compare {
     // The order is that of the moment: what is used changes all the time.
     const samples = untrack(() => usage.all);
-    return comparison(sort, (uuid) => samples.get(uuid)?.at(-1)?.cpu_percent ?? 0, Date.now());
+    return comparison(sort, (uuid) => samples.get(uuid)?.at(-1)?.cpu_percent ?? 0, serverNow());
   }
 
   /** A row that stands; also one that is gone, until the order leaves it out, so that its focus can be passed on. */

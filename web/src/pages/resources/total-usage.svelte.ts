@@ -1,8 +1,10 @@
 /** What all executions used in a range of time: read once, then followed by what living ones use. */
+
 import { untrack } from 'svelte';
 import { SvelteMap } from 'svelte/reactivity';
 import { api, body } from '../../api/client';
 import { ApiError } from '../../api/problem';
+import { serverNow } from '../../api/server-clock';
 import type { Execution, UsagePoint } from '../../api/types';
 import { mergePoints, pointsSince, type UsageTrack } from '../../model/usage';
 import { executions } from '../../state/executions.svelte';
@@ -85,7 +87,7 @@ export class TotalUsage {
   }
 
   #wanted(): Execution[] {
-    return overlapping(executions.list, Date.now() - USAGE_RANGES[this.range].ms, EXECUTIONS);
+    return overlapping(executions.list, serverNow() - USAGE_RANGES[this.range].ms, EXECUTIONS);
   }
 
   async #readDaemon(): Promise<void> {
@@ -98,7 +100,7 @@ export class TotalUsage {
 
   async #read(wanted: Execution[], isEnded: () => boolean): Promise<void> {
     const { ms, resolutionS } = USAGE_RANGES[this.range];
-    const from = Date.now() - ms;
+    const from = serverNow() - ms;
     this.#pending += 1;
     // So that each is asked for once.
     for (const { uuid } of wanted) if (!this.#points.has(uuid)) this.#points.set(uuid, []);

@@ -89,3 +89,10 @@ test('an end is final, also where its screen is painted again', () => {
   expect(step(ended, { kind: 'broken' }).link).toBe('ended');
   expect(step(ended, hello(0)).link).toBe('ended');
 });
+
+test('keys that were not sent are told until the person types again', () => {
+  const lost = after(hello(0), { kind: 'asks' }, lease('me', true), { kind: 'broken' }, { kind: 'discards' });
+  const back = [hello(0), { kind: 'asks' } as const, lease('me', true)].reduce(step, lost);
+  expect(back).toMatchObject({ typing: 'typing', unsent: true });
+  expect(step(back, { kind: 'types' }).unsent).toBe(false);
+});

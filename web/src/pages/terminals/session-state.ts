@@ -28,6 +28,8 @@ export interface SessionState {
   /** Whether the page typed when the connection broke, and asks for the lease again. */
   resumes: boolean;
   notice: Notice | null;
+  /** Whether keys that waited for the connection were not sent; until the person types again. */
+  unsent: boolean;
   /** The execution at its end. */
   end: Execution | null;
 }
@@ -40,6 +42,8 @@ export type SessionInput =
   | { kind: 'broken' }
   | { kind: 'asks' }
   | { kind: 'hands_back'; expired: boolean }
+  | { kind: 'discards' }
+  | { kind: 'types' }
   | { kind: 'title'; title: string }
   | { kind: 'told' };
 
@@ -53,6 +57,7 @@ export const INITIAL: SessionState = {
   paints: false,
   resumes: false,
   notice: null,
+  unsent: false,
   end: null,
 };
 
@@ -77,6 +82,10 @@ export function step(state: SessionState, input: SessionInput): SessionState {
         resumes: false,
         notice: input.expired ? { kind: 'lease_over' } : null,
       };
+    case 'discards':
+      return { ...state, unsent: true };
+    case 'types':
+      return { ...state, unsent: false };
     case 'title':
       return { ...state, title: input.title };
     case 'told':

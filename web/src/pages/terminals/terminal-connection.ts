@@ -6,11 +6,10 @@ import type { TerminalClientMessage, TerminalServerMessage, TermSize } from '../
 import { serverPath } from '../../app/base-path';
 import { INITIAL, type SessionInput, type SessionState, step } from './session-state';
 import { messages } from './typed-keys';
+import { WaitingKeys } from './waiting-keys';
 
 /** The time before the first, second, … attempt to connect again, in milliseconds; the last one repeats. */
 const RETRY_MS = [100, 250, 500, 1_000, 2_000, 5_000];
-/** Keys that are kept while the connection is away, in bytes. */
-const KEPT_KEYS = 16 * 1024;
 
 export interface ConnectionHandlers {
   /** Anything of the state changed. */
@@ -35,7 +34,7 @@ export class TerminalConnection {
   #closed = false;
   #failures = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #waitingKeys: Uint8Array<ArrayBuffer>[] = [];
+  readonly #waiting = new WaitingKeys();
   readonly #handlers: ConnectionHandlers;
   readonly #options: TerminalConnectionOptions;
 
@@ -58,7 +57,7 @@ export class TerminalConnection {
 
   /** Gives the lease back. `expired`: nobody typed for too long. */
   handBack(expired = false): void {
-    this.#waitingKeys = [];
+    this.#discardWaiting();
     this.#input({ kind: 'hands_back', expired });
     this.#send({ type: 'hand_back' });
   }
@@ -77,8 +76,15 @@ export class TerminalConnection {
   /** Types. While the lease comes back after an interruption, keys wait. */
   type(bytes: Uint8Array<ArrayBuffer>): void {
     const { typing, resumes } = this.#state;
-    if (typing === 'typing') this.#sendKeys(bytes);
-    else if (resumes || typing === 'waiting') this.#keep(bytes);
+    if (typing === 'typing') {
+      this.#sendKeys(bytes);
+      if (this.#state.unsent) this.#input({ kind: 'types' });
+    } else if (resumes || typing === 'waiting') this.#keep(bytes);
+  }
+
+  /** Replies to a query of the program; nothing that the person typed. */
+  reply(bytes: Uint8Array<ArrayBuffer>): void {
+    if (this.#state.typing === 'typing') this.#sendKeys(bytes);
   }
 
   title(title: string): void {
@@ -174,7 +180,7 @@ export class TerminalConnection {
       if (resumes) this.take(false);
     }
     if (this.#state.typing === 'typing') this.#sendWaiting();
-    else if (message.type === 'refused' && message.take) this.#waitingKeys = [];
+    else if (message.type === 'exit' || (message.type === 'refused' && message.take)) this.#discardWaiting();
   }
 
   #onClosed(): void {
@@ -186,14 +192,17 @@ export class TerminalConnection {
   }
 
   #keep(bytes: Uint8Array<ArrayBuffer>): void {
-    const kept = this.#waitingKeys.reduce((sum, keys) => sum + keys.length, 0);
-    if (kept + bytes.length <= KEPT_KEYS) this.#waitingKeys.push(bytes);
+    if (!this.#waiting.keep(bytes)) this.#input({ kind: 'discards' });
+  }
+
+  /** Nobody takes what waits any more: the person is told. */
+  #discardWaiting(): void {
+    if (!this.#waiting.isEmpty) this.#input({ kind: 'discards' });
+    this.#waiting.take();
   }
 
   #sendWaiting(): void {
-    const waiting = this.#waitingKeys;
-    this.#waitingKeys = [];
-    for (const keys of waiting) this.#sendKeys(keys);
+    for (const keys of this.#waiting.take()) this.#sendKeys(keys);
   }
 
   #sendKeys(bytes: Uint8Array<ArrayBuffer>): void {

@@ -70,9 +70,7 @@ export class TerminalSession {
     this.#screen = new TerminalScreen(emulator, host, this.#options, {
       onType: (bytes) => this.#onType(bytes),
       // Who does not type does not reply: others do.
-      onReply: (bytes) => {
-        if (this.state.typing === 'typing') this.#connection?.type(bytes);
-      },
+      onReply: (bytes) => this.#connection?.reply(bytes),
       onAction: this.#options.onAction,
       onWatchedKey: this.#options.onWatchedKey,
       onTitle: (title) => this.#connection?.title(title),

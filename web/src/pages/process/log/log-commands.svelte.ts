@@ -1,8 +1,10 @@
 /** What a person does to the log by keys and buttons. What is shown then is in the address. */
+
 import { type LineTime, preferences } from '../../../app/preferences.svelte';
 import { router, setQuery } from '../../../app/router.svelte';
 import { formatClock } from '../../../format/time';
 import { language, t } from '../../../i18n/index.svelte';
+import { problemText } from '../../../i18n/problem-text';
 import { canCopy, copyLater } from './clipboard';
 import { collectText } from './collect-text';
 import type { LogModel } from './log-model.svelte';
@@ -173,7 +175,7 @@ export class LogCommands {
       const { lines, isCut } = await collected;
       this.tell(isCut ? t('process.copied_cut') : t('process.copied_lines', { n: lines }));
     } catch (error) {
-      this.tell(error instanceof Error ? error.message : String(error));
+      this.tell(problemText(error));
     }
   }
 

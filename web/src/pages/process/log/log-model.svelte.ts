@@ -1,4 +1,7 @@
 /** The log of one execution: what is shown of it, and what a person does with it. The address is what is shown. */
+
+import { serverNow } from '../../../api/server-clock';
+import { problemText } from '../../../i18n/problem-text';
 import { type Failure, FailureIndex } from './failure-index';
 import { type Follow, type FollowInput, newLines, step } from './follow';
 import { Highlighter } from './highlighter';
@@ -231,7 +234,7 @@ export class LogModel {
         ...(until === null ? {} : { to: until - 1 }),
       };
     } catch (error) {
-      this.rangeError = error instanceof Error ? error.message : String(error);
+      this.rangeError = problemText(error);
       return;
     }
     this.source.setBounds(this.bounds);
@@ -243,7 +246,7 @@ export class LogModel {
   /** The first line of a time, as written in the address; `null` where none is written. */
   async #lineAtTime(text: string | null): Promise<number | null> {
     if (text === null) return null;
-    const reference = this.#subject.endedAt ?? Date.now();
+    const reference = this.#subject.endedAt ?? serverNow();
     const at = parseTime(text, reference, this.isUtc);
     if (at === null) throw new Error(text);
     const page = await fetchLines(this.id, { at: new Date(at).toISOString() }, 1, []);
@@ -484,7 +487,7 @@ export class LogModel {
   /** Marks the end, or the line in view where it does not follow. */
   mark(): void {
     const after = this.follow.kind === 'following' ? this.ended : (this.position?.topPosition ?? 1) - 1;
-    this.markers = [...this.markers.filter((marker) => marker.after !== after), { after, at: Date.now() }];
+    this.markers = [...this.markers.filter((marker) => marker.after !== after), { after, at: serverNow() }];
     this.onredraw?.();
   }
 

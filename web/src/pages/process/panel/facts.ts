@@ -1,4 +1,5 @@
 /** Everything that is known of an execution as a process, as names and values. */
+import { serverNow } from '../../../api/server-clock';
 import { byteText, type Execution } from '../../../api/types';
 import { formatBytes, formatDuration } from '../../../format/duration';
 import { dayOf, formatClock, formatFull, formatListTime, type TimeStyle } from '../../../format/time';
@@ -79,7 +80,7 @@ export function processFacts(execution: Execution, processes: number | undefined
 /** The clock with milliseconds; before it the day, where it is not today. */
 function preciseTime(at: Date, style: TimeStyle): string {
   const clock = formatClock(at, style, true);
-  const now = new Date();
+  const now = new Date(serverNow());
   const isToday = formatListTime(at, now, style) === formatClock(at, style);
   return isToday ? clock : `${dayOf(at, style)}, ${clock}`;
 }

@@ -1,5 +1,7 @@
 /** What a process used over its life, or the last part of it; followed while it is shown. */
+
 import { api, body } from '../../../api/client';
+import { serverNow } from '../../../api/server-clock';
 import type { UsagePoint } from '../../../api/types';
 import { mergePoints, pointsSince, seriesOf, type UsageSeries } from '../../../model/usage';
 
@@ -49,7 +51,9 @@ export class ResourceHistory {
   /** The first time that is shown. */
   get #from(): number {
     const length = SPANS[this.span];
-    return length === null ? this.startedAt : Math.max(this.startedAt, (this.endedAt ?? Date.now()) - length);
+    return length === null
+      ? this.startedAt
+      : Math.max(this.startedAt, (this.endedAt ?? serverNow()) - length);
   }
 
   async #read(): Promise<void> {
