@@ -32,7 +32,21 @@ test('what changed on the host meanwhile is listed, prevents a commit and can be
   await expect(told.getByRole('listitem')).toContainText('notes.txt');
   await expectAccessible(page);
 
-  await changes.getByRole('button', { name: 'Commit', exact: true }).click();
+  const commit = changes.getByRole('button', { name: 'Commit', exact: true });
+  /** Presses a button, and waits until the page has read the process again. */
+  const pressed = async () => {
+    const path = `/api/v1/executions/${id}`;
+    const read = page.waitForResponse((response) => response.url().endsWith(path));
+    await commit.click();
+    await (await read).finished();
+    // Drawn with what was read.
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  };
+  await page.route('**/workspace/commit*', (route) => route.abort(), { times: 1 });
+  await pressed();
+  await expect(changes.getByRole('alert')).toContainText('does not answer');
+  await pressed();
+  await expect(changes.getByRole('alert')).toHaveCount(1);
   await expect(changes.getByRole('alert')).toContainText('Nothing was committed');
   await changes.getByRole('button', { name: 'Discard', exact: true }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Discard', exact: true }).click();

@@ -61,7 +61,7 @@ const STATUS_NAMES: Record<Exclude<StatusTab, 'all'>, string> = {
 export function parseListQuery(query: URLSearchParams): ListQuery {
   return {
     status: parseStatus(query.get('status')),
-    labels: query.getAll('label').filter(Boolean),
+    labels: [...new Set(query.getAll('label').filter(Boolean))],
     project: query.get('project') ?? '',
     owner: query.get('owner') ?? '',
     text: query.get('q') ?? '',
