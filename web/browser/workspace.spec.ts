@@ -40,7 +40,9 @@ test('what changed on the host meanwhile is listed, prevents a commit and can be
     await commit.click();
     await (await read).finished();
     // Drawn with what was read.
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await page.evaluate(
+      () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+    );
   };
   await page.route('**/workspace/commit*', (route) => route.abort(), { times: 1 });
   await pressed();

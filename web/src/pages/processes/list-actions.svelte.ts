@@ -33,6 +33,8 @@ export class ListActions {
   announcement = $state('');
   /** An action on several is on its way. */
   isBusy = $state(false);
+  /** What is under way, by row and kind: asked for once more, it is not done twice. */
+  readonly #underWay = new Set<string>();
   readonly #list: ProcessList;
 
   constructor(list: ProcessList) {
@@ -76,7 +78,11 @@ export class ListActions {
     else await this.#stopAll(question.rows, question.kind === 'force');
   }
 
-  async #stopAll(rows: Row[], force: boolean): Promise<void> {
+  #stopAll(rows: Row[], force: boolean): Promise<void> {
+    return this.#once(rows, force ? 'force' : 'stop', (free) => this.#stopEach(free, force));
+  }
+
+  async #stopEach(rows: Row[], force: boolean): Promise<void> {
     const outcomes: Outcome[] = [];
     await this.#busy(async () => {
       await forEachLimited(rows, CONCURRENT_STOPS, async ({ uuid }) => {
@@ -98,7 +104,11 @@ export class ListActions {
     }
   }
 
-  async #cleanAll(rows: Row[]): Promise<void> {
+  #cleanAll(rows: Row[]): Promise<void> {
+    return this.#once(rows, 'clean', (free) => this.#cleanEach(free));
+  }
+
+  async #cleanEach(rows: Row[]): Promise<void> {
     let outcomes: Outcome[] = [];
     await this.#busy(async () => {
       try {
@@ -182,11 +192,30 @@ export class ListActions {
   }
 
   async #note(row: Row, action: () => Promise<void>): Promise<void> {
-    this.#list.notes.delete(row.uuid);
+    await this.#once([row], 'note', async () => {
+      this.#list.notes.delete(row.uuid);
+      try {
+        await action();
+      } catch (error) {
+        this.#list.notes.set(row.uuid, { kind: 'problem', text: messageOf(error) });
+      }
+    });
+  }
+
+  /** Does it to those rows to which it is not being done. */
+  async #once<R extends { uuid: string }>(
+    rows: readonly R[],
+    kind: 'note' | 'stop' | 'force' | 'clean',
+    action: (rows: R[]) => Promise<void>,
+  ): Promise<void> {
+    const keyOf = ({ uuid }: R) => `${kind} ${uuid}`;
+    const free = rows.filter((row) => !this.#underWay.has(keyOf(row)));
+    if (free.length === 0) return;
+    for (const row of free) this.#underWay.add(keyOf(row));
     try {
-      await action();
-    } catch (error) {
-      this.#list.notes.set(row.uuid, { kind: 'problem', text: messageOf(error) });
+      await action(free);
+    } finally {
+      for (const row of free) this.#underWay.delete(keyOf(row));
     }
   }
 
