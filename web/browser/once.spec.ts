@@ -42,6 +42,7 @@ test('one is run again once, however often that is pressed', async ({ page, daem
   await ended(daemon, id);
   const posts = await held(page, /\/again$/);
   await open(page, daemon, '/processes?label=again');
+  await expect(page.locator(`[data-row="${uuid}"]`)).toBeVisible();
   await page.keyboard.press('j');
   await expect(page.locator(`[data-row="${uuid}"]`)).toBeFocused();
   await page.keyboard.press('r');

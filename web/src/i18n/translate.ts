@@ -1,4 +1,5 @@
 /** Messages with parameters and plurals; pure. */
+import { visiblePart } from '../format/visible-text';
 
 /** A text, or one for each plural category of the language, chosen by the parameter `n`. */
 export type Message = string | Partial<Record<Intl.LDMLPluralRule, string>>;
@@ -21,7 +22,7 @@ export function translate(translator: Translator, key: string, parameters: Param
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => {
     const value = parameters[name];
     if (value === undefined) return whole;
-    return typeof value === 'number' ? formatNumber(translator.language, value) : value;
+    return typeof value === 'number' ? formatNumber(translator.language, value) : visiblePart(value);
   });
 }
 

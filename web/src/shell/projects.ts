@@ -1,5 +1,7 @@
 /** The projects of executions, by name; pure. */
+
 import type { Execution } from '../api/types';
+import { visibleLine } from '../format/visible-text';
 
 export interface ProjectEntry {
   /** Its directory, which is its identity. */
@@ -24,5 +26,5 @@ export function projectsOf(executions: readonly Execution[]): ProjectEntry[] {
 }
 
 export function projectName(project: string): string {
-  return project.replace(/\/+$/, '').split('/').at(-1) || project;
+  return visibleLine(project.replace(/\/+$/, '').split('/').at(-1) || project);
 }

@@ -1,8 +1,10 @@
 /** Notifications of the browser about questions, after the person asked for them. */
+
 import type { Interaction } from '../api/types';
 import { preferences } from '../app/preferences.svelte';
 import { href, navigate } from '../app/router.svelte';
 import { splitCommand } from '../format/command';
+import { visibleLine, visibleText } from '../format/visible-text';
 import { t } from '../i18n/index.svelte';
 import { questionText } from '../model/question';
 import { executions } from './executions.svelte';
@@ -37,9 +39,10 @@ export const notifications = {
 /** What a notification says. It has no arguments of a command and no secret: others see the screen, too. */
 export function notificationText(question: Interaction, command: string): { title: string; body: string } {
   const program = splitCommand(command).program.split('/').at(-1) ?? '';
-  const title = program === '' ? t('inbox.notification') : t('inbox.notification_of', { program });
+  const title =
+    program === '' ? t('inbox.notification') : t('inbox.notification_of', { program: visibleLine(program) });
   if (question.secret) return { title, body: t('inbox.asks_secret') };
-  return { title, body: question.approval ? question.approval.reason : questionText(question) };
+  return { title, body: visibleText(question.approval ? question.approval.reason : questionText(question)) };
 }
 
 /** Tells of each new question while nobody looks at the page. Called within an effect; returns what ends it. */

@@ -1,8 +1,9 @@
 /** Everything that is known of an execution as a process, as names and values. */
 import { serverNow } from '../../../api/server-clock';
-import { byteText, type Execution } from '../../../api/types';
+import type { Execution } from '../../../api/types';
 import { formatBytes, formatDuration } from '../../../format/duration';
 import { dayOf, formatClock, formatFull, formatListTime, type TimeStyle } from '../../../format/time';
+import { visibleLine, visiblePath, visibleText } from '../../../format/visible-text';
 import { t } from '../../../i18n/index.svelte';
 import { exitText } from '../../../model/display-state';
 
@@ -44,17 +45,17 @@ export function processFacts(execution: Execution, processes: number | undefined
   addTime(t('process.ended_at'), execution.end_time);
   add(t('process.duration'), execution.end_time !== null && formatDuration(execution.duration * 1000));
   add(t('process.exit'), exitText(execution));
-  add(t('process.stop_reason'), execution.stop_reason, { isCode: false });
-  add(t('process.error'), execution.error_message, { isCode: false });
-  add(t('process.directory'), byteText(execution.directory));
+  add(t('process.stop_reason'), visibleText(execution.stop_reason ?? ''), { isCode: false });
+  add(t('process.error'), visibleText(execution.error_message ?? ''), { isCode: false });
+  add(t('process.directory'), visiblePath(execution.directory));
   add(t('process.timeout'), execution.timeout !== null && formatDuration(execution.timeout * 1000), {
     note: t('process.whole_tree'),
   });
-  add(t('process.session'), execution.session);
-  add(t('process.project'), execution.project);
-  add(t('process.owner'), execution.principal);
-  add(t('process.description'), execution.description, { isCode: false });
-  add(t('process.labels'), execution.labels.join(', '));
+  add(t('process.session'), visibleText(execution.session ?? ''));
+  add(t('process.project'), visibleLine(execution.project ?? ''));
+  add(t('process.owner'), visibleText(execution.principal));
+  add(t('process.description'), visibleText(execution.description), { isCode: false });
+  add(t('process.labels'), visibleText(execution.labels.join(', ')));
   add(t('process.attempts'), execution.attempt > 1 && number(execution.attempt));
   add(t('process.waited'), execution.queued && formatDuration(execution.queued.waited * 1000));
   add(t('process.terminal'), execution.terminal && `${execution.terminal.cols} × ${execution.terminal.rows}`);
