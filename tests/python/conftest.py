@@ -20,6 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 #: The default timeout of a test in seconds.
 LIMIT_SECONDS = 60
 
+# A shell without job control starts what runs in the background with SIGINT ignored, and all that is started by it inherits that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture(scope="session")
 def anyio_backend():
