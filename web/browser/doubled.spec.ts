@@ -1,9 +1,8 @@
-/** Values that come twice: each list shows them all, and the page stays. */
+/** Values that come twice leave the page as it is. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ended, start } from './executions';
 import { expect, open, testApart as test } from './fixture';
-import { ask } from './inbox-helpers';
 
 test('a label that comes twice, in the address and in the history', async ({ page, daemon }) => {
   const { id, uuid } = await start(daemon, 'true # doubled', { labels: ['twice', 'twice'] });
@@ -13,13 +12,7 @@ test('a label that comes twice, in the address and in the history', async ({ pag
   await expect(page.getByRole('button', { name: 'Remove the filter label: twice' })).toHaveCount(1);
 
   await page.goto(`${daemon.url}/history`);
-  await expect(page.locator(`[data-entry="${uuid}"]`).getByRole('button', { name: 'twice' })).toHaveCount(2);
-});
-
-test('an option of a question that comes twice', async ({ page, daemon }) => {
-  const { id } = await ask(daemon, { kind: 'confirmation', message: 'Pick', options: ['go', 'go'] });
-  await open(page, daemon, `/inbox/${id}`);
-  await expect(page.getByRole('article').getByRole('button', { name: 'go', exact: true })).toHaveCount(2);
+  await expect(page.locator(`[data-entry="${uuid}"]`).getByRole('button', { name: 'twice' })).toHaveCount(1);
 });
 
 test('files whose names are no UTF-8 and look alike, each with its own changes', async ({ page, daemon }) => {
