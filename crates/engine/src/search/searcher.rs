@@ -107,6 +107,14 @@ impl Searcher {
         }
     }
 
+    /// So many bytes follow. Where they cannot take long, they have a time budget of their own: a search
+    /// of much output is slow, and not for its pattern, on a machine that is busy.
+    pub(crate) fn begin_page(&mut self, bytes: usize) {
+        if self.pattern.is_quick(bytes) {
+            self.used = Duration::ZERO;
+        }
+    }
+
     /// Adds a chunk; returns the first line that ended in it and matches.
     pub(crate) fn feed(&mut self, chunk: &Chunk) -> Result<Option<SearchHit>, BudgetExceeded> {
         let Some(index) = STREAMS.iter().position(|it| *it == chunk.stream) else {
@@ -298,7 +306,10 @@ fn find(
 ) -> Result<bool, BudgetExceeded> {
     let remaining = pattern.budget().saturating_sub(*used);
     let started = Instant::now();
-    let found = pattern.find_from(text, from, remaining)?;
+    let found = pattern.find_from(text, from, remaining);
+    // Not what had remained: that says nothing about the pattern.
+    let budget = pattern.budget();
+    let found = found.map_err(|_| BudgetExceeded { budget })?;
     *used += started.elapsed();
     Ok(found.is_some())
 }

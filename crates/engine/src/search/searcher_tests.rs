@@ -202,3 +202,15 @@ proptest! {
         prop_assert_eq!(hit.map(|it| (it.offset, it.text)), whole.map(|it| (it.offset, it.text)));
     }
 }
+
+#[test]
+fn a_pattern_that_takes_too_long_is_told_with_its_whole_budget() {
+    let pattern = r"^(a|a)*(?=b)\1$";
+    let budget = Pattern::new(pattern).expect("a pattern").budget();
+    let mut searcher = searcher(pattern, "", "");
+    // The first line uses up some of it.
+    let lines = [14, 64].map(|length| format!("{}\n", "a".repeat(length)));
+    let [first, second] = lines.map(|line| searcher.feed(&chunk(0, line.as_bytes())));
+    assert!(first.expect("in budget").is_none());
+    assert_eq!(second.expect_err("it takes too long").budget, budget);
+}

@@ -137,6 +137,8 @@ fn search_available(
         if page.gap.is_some() {
             search.searcher.skip();
         }
+        let bytes = page.chunks.iter().map(|it| it.bytes.len()).sum();
+        search.searcher.begin_page(bytes);
         for chunk in &page.chunks {
             if let Some(hit) = search.searcher.feed(chunk).map_err(ReadError::from)? {
                 let found = line_match(journal, &hit)?;

@@ -1,5 +1,7 @@
 //! Terminals over REST and WebSocket: real programs behind a real server.
 
+use std::collections::HashSet;
+
 use crate::common::normalize;
 use crate::socket::TestWebSocket;
 use crate::web::{HttpFixture, HttpTestClient};
@@ -400,6 +402,33 @@ async fn output_continues_at_the_requested_offset() {
     socket.wait_output("one two").await;
     socket.send(json!({"type": "shout"})).await;
     assert_eq!(socket.wait_message("refused").await["code"], "value_error");
+    socket.close().await;
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn a_repaint_replaces_no_output_that_was_not_sent() {
+    let fixture = TerminalFixture::new().await;
+    let script = "read x; seq 1 20000; printf 'the end'; read x";
+    let id = fixture.start(script).await;
+    let mut socket = fixture.attach(&id, "").await;
+    socket.wait_message("hello").await;
+    socket.take_lease("me").await;
+    socket.type_in("\r").await;
+    // While output is under way.
+    for _ in 0..20 {
+        socket.send(json!({"type": "repaint"})).await;
+        socket.wait_message("paint").await;
+    }
+    socket.wait_output("the end").await;
+    let shown = String::from_utf8_lossy(&socket.shown).into_owned();
+    let lines: HashSet<&str> = shown.split("\r\n").collect();
+    let missing: Vec<u32> = (2..=20_000)
+        .filter(|it| !lines.contains(it.to_string().as_str()))
+        .collect();
+    // A screen may be painted in the middle of a line.
+    let has_run = missing.windows(2).any(|it| it[0] + 1 == it[1]);
+    assert!(!has_run && missing.len() <= 20, "{missing:?}");
     socket.close().await;
     fixture.close().await;
 }

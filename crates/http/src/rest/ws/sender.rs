@@ -23,6 +23,8 @@ use ostler_interface::convert::execution_body;
 
 /// Bytes of output a client may lag before a screen replaces them.
 pub(crate) const LAG_BYTES: u64 = 1024 * 1024;
+/// How much output is sent before a repaint that was asked for; other messages wait meanwhile.
+const UNSENT_BYTES: u64 = 256 * 1024;
 /// The most bytes of output in one message.
 const PAGE_BYTES: u64 = 64 * 1024;
 /// CAN, which aborts a control sequence cut in half by the gap.
@@ -248,21 +250,38 @@ impl<'a> WsSender<'a> {
         self.send_message(&message).await
     }
 
-    /// Repaints on request. The screen includes output that was not sent yet; the lost part of it
-    /// is reported, because the screen does not show that.
+    /// Repaints on request. Output that was not sent yet is sent before: what it scrolls away is in no
+    /// screen. Where that would take long, the screen replaces it, which the client is told.
     async fn repaint(&mut self) -> Result<(), WsCloseReason> {
         let from = self.follower.cursor().offset;
         let (screen, to) = self.render_screen().await?;
-        let lost_bytes = self.count_lost(from..to)?;
-        if lost_bytes > 0 {
-            let message = TerminalServerMessage::Gap {
-                from,
-                to,
-                lost_bytes,
-            };
-            self.send_message(&message).await?;
+        if !self.send_everything && to.saturating_sub(from) > UNSENT_BYTES {
+            return self.skip_to_screen(from).await;
         }
+        self.send_output_until(to).await?;
         self.send_screen(screen, to).await
+    }
+
+    /// Sends the output up to an offset that was printed already, and what is gone of it.
+    async fn send_output_until(&mut self, to: u64) -> Result<(), WsCloseReason> {
+        while self.follower.cursor().offset < to {
+            let page = self.follower.next().await;
+            let Some(page) = page.map_err(|_| WsCloseReason::ReadFailed)? else {
+                // The session has ended: nothing more is read.
+                return Ok(());
+            };
+            if let Some(gap) = page.gap.filter(|gap| gap.from < to) {
+                self.send_gap(gap.from, gap.to.min(to)).await?;
+            }
+            for mut chunk in page.chunks {
+                let wanted = usize::try_from(to.saturating_sub(chunk.offset)).unwrap_or(usize::MAX);
+                chunk.bytes.truncate(wanted);
+                if !chunk.bytes.is_empty() {
+                    self.send(Message::Binary(chunk.bytes.into())).await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn send_screen(&mut self, mut screen: Vec<u8>, offset: u64) -> Result<(), WsCloseReason> {
