@@ -230,7 +230,7 @@ OVERLAY = {"isolation": "high", "confine": {"overlay": True}}
 @pytest.mark.parametrize("decision", ["commit", "discard"])
 def test_undecided_changes_keep_their_context(installation, decision, killed):
     """They are of files that go with it."""
-    context = opened(installation, idle_timeout_ms=1_500)
+    context = opened(installation, idle_timeout_ms=5_000)
     id = start(installation, context, "echo precious > result", **OVERLAY)
     ended(installation, id)
     if killed:
@@ -258,13 +258,13 @@ def test_an_overlay_without_changes_keeps_no_context(installation):
     context = opened(installation)
     ended(installation, start(installation, context, "true", **OVERLAY))
     installation.rest("DELETE", f"{PATH}/{context['id']}")
-    second = opened(installation, idle_timeout_ms=1_500)
+    second = opened(installation, idle_timeout_ms=5_000)
     ended(installation, start(installation, second, "true", **OVERLAY))
     until(lambda: not listed(installation), 20, "the idle end")
 
 
 def test_removed_changes_keep_no_context(installation):
-    context = opened(installation, idle_timeout_ms=1_500)
+    context = opened(installation, idle_timeout_ms=5_000)
     id = start(installation, context, "echo precious > result", **OVERLAY)
     ended(installation, id)
     installation.rest("DELETE", f"/api/v1/executions/{id}")
