@@ -47,9 +47,9 @@ impl ContextTable {
         let known = {
             let mut contexts = self.contexts.lock();
             let entry = contexts.entries.get(id).filter(|_| runs_in_it);
-            let by_execution = entry.map(|entry| ExecutionUse::of(execution, &entry.record));
-            let known = by_execution.is_none_or(|by_execution| {
-                contexts.uses.insert(execution.id, by_execution).is_some()
+            let execution_use = entry.map(|entry| ExecutionUse::of(execution, &entry.record));
+            let known = execution_use.is_none_or(|execution_use| {
+                contexts.uses.insert(execution.id, execution_use).is_some()
             });
             if known {
                 // It is counted already.

@@ -121,9 +121,9 @@ impl ContextTable {
             let ended_at = execution.live.borrow().state.ended_at;
             if let Some(ended_at) = ended_at {
                 entry.record.used_at = entry.record.used_at.max(ended_at);
-                let by_execution = ExecutionUse::of(&execution, &entry.record);
-                if by_execution.outlives_end {
-                    uses.insert(execution.id, by_execution);
+                let execution_use = ExecutionUse::of(&execution, &entry.record);
+                if execution_use.outlives_end {
+                    uses.insert(execution.id, execution_use);
                     work.push(ContextWork::CheckOverlay(execution.id));
                 }
             } else {

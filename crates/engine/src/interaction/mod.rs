@@ -14,6 +14,7 @@ mod delivery;
 #[cfg(test)]
 mod end_tests;
 mod files;
+mod observer;
 mod question;
 mod record;
 mod service;

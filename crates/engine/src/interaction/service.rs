@@ -23,9 +23,7 @@ use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::error::InteractionError;
-use crate::execution::ExecutionHandle;
 use crate::hooks::ExecutionObserver;
-use crate::info::Prompt;
 use crate::interaction_id::InteractionId;
 use crate::lease::WriterLeases;
 use crate::ledger_checkpoint::LedgerCheckpoint;
@@ -34,9 +32,9 @@ use crate::project;
 /// The interactions of one engine.
 #[derive(Debug)]
 pub(crate) struct InteractionService {
-    table: Mutex<InteractionTable>,
+    pub(super) table: Mutex<InteractionTable>,
     /// Who alone may type an answer.
-    leases: Arc<WriterLeases>,
+    pub(super) leases: Arc<WriterLeases>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
     /// The next timeout of an interaction.
@@ -177,29 +175,6 @@ impl InteractionService {
         }
     }
 
-    /// Whether a command's own question is open.
-    pub(crate) fn has_open_prompt(&self, execution: ExecutionId) -> bool {
-        self.table
-            .lock()
-            .iter()
-            .any(|it| it.is_open() && it.question.is_prompt_of(execution))
-    }
-
-    /// The command does not wait for an answer any more.
-    pub(crate) fn prompt_gone(&self, execution: ExecutionId) {
-        let of_it = |it: &Interaction| it.question.is_prompt_of(execution);
-        self.cancel_where(of_it, &CancelReason::PromptGone);
-    }
-
-    /// The command waits at this prompt: a question about an earlier one is over.
-    pub(crate) fn other_prompt_found(&self, execution: ExecutionId, prompt: &Prompt) {
-        let found = Question::from_prompt(prompt, execution);
-        let is_other = |it: &Interaction| {
-            it.question.is_prompt_of(execution) && !it.question.is_same_prompt(&found)
-        };
-        self.cancel_where(is_other, &CancelReason::PromptGone);
-    }
-
     /// Waits until no answer to it is being delivered.
     async fn delivery_finished(&self, id: InteractionId) {
         let mut changes = self.changes();
@@ -213,7 +188,11 @@ impl InteractionService {
         }
     }
 
-    fn cancel_where(&self, matches: impl Fn(&Interaction) -> bool, reason: &CancelReason) {
+    pub(super) fn cancel_where(
+        &self,
+        matches: impl Fn(&Interaction) -> bool,
+        reason: &CancelReason,
+    ) {
         // Most executions have no interactions: no task is woken for them.
         if self
             .table
@@ -226,7 +205,7 @@ impl InteractionService {
     }
 
     /// Updates the table, records the changes, and notifies all waiters.
-    fn update<T>(&self, decide: impl FnOnce(&mut InteractionTable) -> T) -> T {
+    pub(super) fn update<T>(&self, decide: impl FnOnce(&mut InteractionTable) -> T) -> T {
         let (result, next) = {
             let mut table = self.table.lock();
             let result = decide(&mut table);
@@ -271,71 +250,7 @@ impl InteractionService {
     }
 }
 
-impl ExecutionObserver for InteractionService {
-    fn ended(&self, id: ExecutionId) {
-        let of_it = |it: &Interaction| it.question.execution == Some(id);
-        self.cancel_where(of_it, &CancelReason::ExecutionEnded);
-        self.table.lock().forget_prompts(id);
-    }
-
-    fn spawn_failed(&self, id: ExecutionId) {
-        let approval = self.table.lock().approval_of(id);
-        if let Some(approval) = approval {
-            self.release_approval(approval);
-        }
-    }
-
-    fn removed(&self, id: ExecutionId) {
-        self.table.lock().forget_prompts(id);
-    }
-
-    fn prompt_found(&self, entry: &ExecutionHandle, prompt: &Prompt) {
-        let is_held = self.leases.holder(entry.id).is_some();
-        let number = entry.live.borrow().state.prompts;
-        // Who types in the terminal sees the prompt there.
-        if !prompt.is_question || is_held {
-            return self.other_prompt_found(entry.id, prompt);
-        }
-        let place = Some(prompt.place);
-        if self.table.lock().knows_prompt(entry.id, number, place) {
-            return;
-        }
-        let question = Question {
-            directory: Some(entry.spec.cwd.as_path().to_owned()),
-            ..Question::from_prompt(prompt, entry.id)
-        };
-        let owner = Owner::clone(&entry.owner());
-        self.update(|book| book.open_for_prompt(now(), owner, question, number));
-        let (is_finished, is_answered) = {
-            let live = entry.live.borrow();
-            (live.state.is_finished(), live.state.prompt.is_none())
-        };
-        // What happened meanwhile may have been handled before the question existed.
-        if is_finished {
-            self.ended(entry.id);
-        } else if is_answered {
-            self.input_arrived(entry.id);
-        }
-    }
-
-    fn input_arrived(&self, id: ExecutionId) {
-        let of_it = |it: &Interaction| it.question.execution == Some(id);
-        self.cancel_where(of_it, &CancelReason::AnsweredElsewhere);
-    }
-
-    fn owner_changed(&self, id: ExecutionId, owner: &Owner) {
-        self.update(|book| book.transfer_to(id, owner));
-    }
-
-    fn session_ended(&self, caller: &Caller) {
-        let theirs = |it: &Interaction| {
-            it.owner.session == caller.owner.session && caller.can_access(&it.owner)
-        };
-        self.cancel_where(theirs, &CancelReason::SessionEnded);
-    }
-}
-
-fn now() -> ClockSnapshot {
+pub(super) fn now() -> ClockSnapshot {
     ClockSnapshot {
         at: Timestamp::now(),
         instant: Instant::now(),

@@ -175,7 +175,7 @@ fn workspace_routes() -> Router<RestState> {
 }
 
 fn service_routes() -> Router<RestState> {
-    let undocumented = services::named_as_an_action();
+    let undocumented = services::action_name_routes();
     Router::new()
         .route("/detect", post(services::detect))
         .route("/services", get(services::list).post(services::start))

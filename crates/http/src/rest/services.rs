@@ -77,7 +77,7 @@ pub(super) async fn list(
 }
 
 /// The routes of services that have the name of an action: their path matches that of the action.
-pub(super) fn named_as_an_action() -> Router<RestState> {
+pub(super) fn action_name_routes() -> Router<RestState> {
     let routes_of = |name: &'static str| {
         let id = move || PathId(name.to_owned());
         get(move |state, caller, query| show(state, caller, id(), query))

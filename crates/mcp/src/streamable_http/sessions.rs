@@ -202,7 +202,7 @@ impl HookedSessionManager {
         handle: &LocalSessionHandle,
         last_event_id: String,
         request: Option<&StreamRequest>,
-    ) -> Result<Resumed, LocalSessionManagerError> {
+    ) -> Result<ResumeOutcome, LocalSessionManagerError> {
         let (position, ids) = (event_position(&last_event_id), self.ids_of(request));
         let last = last_event_id.parse()?;
         // Before the library replaces the old stream, so that its end is ignored.
@@ -212,16 +212,16 @@ impl HookedSessionManager {
             .and_then(|((index, _), key)| self.calls.resume(key, index));
         match resumption {
             Some(Resumption::Answered(missed)) => {
-                return Ok(Resumed::Stream(ResponseStream::replay(
+                return Ok(ResumeOutcome::Stream(ResponseStream::replay(
                     missed.into_iter(),
                     ids,
                 )));
             }
-            Some(Resumption::Dropped) => return Ok(Resumed::AnswerDropped),
+            Some(Resumption::Dropped) => return Ok(ResumeOutcome::AnswerDropped),
             Some(Resumption::Live(_)) | None => {}
         }
         let receiver = handle.resume(last).await?.inner;
-        Ok(Resumed::Stream(match (key, resumption) {
+        Ok(ResumeOutcome::Stream(match (key, resumption) {
             (Some(key), Some(Resumption::Live(turn))) => {
                 self.watch_stream(key, turn, ids, receiver)
             }
@@ -255,7 +255,7 @@ impl HookedSessionManager {
 }
 
 /// A stream that a client asks for again.
-enum Resumed {
+enum ResumeOutcome {
     Stream(ResponseStream),
     /// Its answer had to make room for others.
     AnswerDropped,
@@ -417,8 +417,8 @@ impl SessionManager for HookedSessionManager {
             LastEvent::Current { position, request } => {
                 let resumed = self.resume_current(&handle, position, request.as_ref());
                 let (cause, failure) = match resumed.await {
-                    Ok(Resumed::Stream(stream)) => return Ok(stream),
-                    Ok(Resumed::AnswerDropped) => (InterruptCause::AnswerDropped, None),
+                    Ok(ResumeOutcome::Stream(stream)) => return Ok(stream),
+                    Ok(ResumeOutcome::AnswerDropped) => (InterruptCause::AnswerDropped, None),
                     Err(failure) => (InterruptCause::StreamLost, Some(failure)),
                 };
                 match (request, failure) {

@@ -1,0 +1,99 @@
+//! What happens to executions, and what that means for the questions about them.
+
+use ostler_model::{Caller, ExecutionId, Owner};
+
+use super::question::Question;
+use super::service::{InteractionService, now};
+use super::state::{CancelReason, Interaction};
+use crate::execution::ExecutionHandle;
+use crate::hooks::ExecutionObserver;
+use crate::info::Prompt;
+
+impl InteractionService {
+    /// Whether a command's own question is open.
+    pub(crate) fn has_open_prompt(&self, execution: ExecutionId) -> bool {
+        self.table
+            .lock()
+            .iter()
+            .any(|it| it.is_open() && it.question.is_prompt_of(execution))
+    }
+
+    /// The command does not wait for an answer any more.
+    pub(crate) fn prompt_gone(&self, execution: ExecutionId) {
+        let of_it = |it: &Interaction| it.question.is_prompt_of(execution);
+        self.cancel_where(of_it, &CancelReason::PromptGone);
+    }
+
+    /// The command waits at this prompt: a question about an earlier one is over.
+    pub(crate) fn other_prompt_found(&self, execution: ExecutionId, prompt: &Prompt) {
+        let found = Question::from_prompt(prompt, execution);
+        let is_other = |it: &Interaction| {
+            it.question.is_prompt_of(execution) && !it.question.is_same_prompt(&found)
+        };
+        self.cancel_where(is_other, &CancelReason::PromptGone);
+    }
+}
+
+impl ExecutionObserver for InteractionService {
+    fn ended(&self, id: ExecutionId) {
+        let of_it = |it: &Interaction| it.question.execution == Some(id);
+        self.cancel_where(of_it, &CancelReason::ExecutionEnded);
+        self.table.lock().forget_prompts(id);
+    }
+
+    fn spawn_failed(&self, id: ExecutionId) {
+        let approval = self.table.lock().approval_of(id);
+        if let Some(approval) = approval {
+            self.release_approval(approval);
+        }
+    }
+
+    fn removed(&self, id: ExecutionId) {
+        self.table.lock().forget_prompts(id);
+    }
+
+    fn prompt_found(&self, entry: &ExecutionHandle, prompt: &Prompt) {
+        let is_held = self.leases.holder(entry.id).is_some();
+        let number = entry.live.borrow().state.prompts;
+        // Who types in the terminal sees the prompt there.
+        if !prompt.is_question || is_held {
+            return self.other_prompt_found(entry.id, prompt);
+        }
+        let place = Some(prompt.place);
+        if self.table.lock().knows_prompt(entry.id, number, place) {
+            return;
+        }
+        let question = Question {
+            directory: Some(entry.spec.cwd.as_path().to_owned()),
+            ..Question::from_prompt(prompt, entry.id)
+        };
+        let owner = Owner::clone(&entry.owner());
+        self.update(|book| book.open_for_prompt(now(), owner, question, number));
+        let (is_finished, is_answered) = {
+            let live = entry.live.borrow();
+            (live.state.is_finished(), live.state.prompt.is_none())
+        };
+        // What happened meanwhile may have been handled before the question existed.
+        if is_finished {
+            self.ended(entry.id);
+        } else if is_answered {
+            self.input_arrived(entry.id);
+        }
+    }
+
+    fn input_arrived(&self, id: ExecutionId) {
+        let of_it = |it: &Interaction| it.question.execution == Some(id);
+        self.cancel_where(of_it, &CancelReason::AnsweredElsewhere);
+    }
+
+    fn owner_changed(&self, id: ExecutionId, owner: &Owner) {
+        self.update(|book| book.transfer_to(id, owner));
+    }
+
+    fn session_ended(&self, caller: &Caller) {
+        let theirs = |it: &Interaction| {
+            it.owner.session == caller.owner.session && caller.can_access(&it.owner)
+        };
+        self.cancel_where(theirs, &CancelReason::SessionEnded);
+    }
+}
