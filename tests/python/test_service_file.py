@@ -357,7 +357,7 @@ def test_a_pattern_of_readiness_is_refused_with_the_syntax_that_holds_for_it(ins
             assert "Perl" not in told, told
 
 
-def test_a_service_that_waits_for_another_is_stopped_by_stopping_that(installation):
+def test_a_service_that_waits_for_another_is_stopped(installation):
     workspace = Workspace(installation)
     never = {"command": "sleep 300", "port": free_port(), "ready_pattern": "never printed"}
     workspace.define(db=never, web={"command": "sleep 300", "depends_on": ["db"]})
@@ -366,9 +366,10 @@ def test_a_service_that_waits_for_another_is_stopped_by_stopping_that(installati
         starter.shake()
         other.shake()
         pending = starter.call("service", action="up")
-        until(lambda: "pending" in other.text(other.call("service", action="list")), 20, "web, which waits")
+        until(lambda: "'db' to be ready" in other.text(other.call("service", action="list")), 20, "web, which waits")
         told = other.text(other.call("service", action="stop", name="web"))
-        assert "it waits for 'db' to be" in told and "stop what it waits for" in told, told
+        assert '"status":"stopped"' in told, told
+        assert "'db' to be ready" not in other.text(other.call("service", action="list"))
         other.text(other.call("service", action="stop", name="db", force=True))
-        starter.text(pending)
-        assert "pending" not in other.text(other.call("service", action="list"))
+        told = starter.text(pending)
+        assert "it was stopped before it started" in told, told

@@ -103,6 +103,10 @@ pub struct UpResponse {
     /// error of the first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<StartFailureBody>,
+    /// Those that were not waited for any longer than `wait_ms`, each with what it waits for: they
+    /// are started when that is so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<ServiceBody>,
 }
 
 /// A service that could not be started beside others.
@@ -194,6 +198,7 @@ impl From<EnsureResponse> for UpResponse {
         Self {
             services: vec![service],
             failures: Vec::new(),
+            pending: Vec::new(),
         }
     }
 }

@@ -87,7 +87,8 @@ pub struct UpBody {
     /// Whether the client is the command line.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cli: bool,
-    /// Present: wait until each is ready, at most this many milliseconds.
+    /// Present: wait until each is ready, at most this many milliseconds. What waits for a dependency
+    /// then is `pending` in the response. Absent: wait until the program of each runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
 }

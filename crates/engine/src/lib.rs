@@ -96,7 +96,7 @@ pub use search::{SentInput, plain_text};
 pub use secret_bindings::{SecretBinding, SecretHolder, SecretHolders};
 pub use service::{
     Diagnosis, EnsureResult, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped,
-    StartFailure, UpResult,
+    StartFailure, UpLimits, UpResult,
 };
 pub use settings::{
     AllowedVolume, ApprovalPath, AutoServices, ContainerSettings, ContextSettings,

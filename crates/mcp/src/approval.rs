@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ostler_engine::interaction::CancelReason;
 use ostler_engine::{
-    EnsureResult, Error, InteractionOutcome, ServiceRequest, StartGuard, StartRequest, UpResult,
+    EnsureResult, Error, InteractionOutcome, ServiceRequest, StartGuard, StartRequest, UpLimits,
+    UpResult,
 };
 use ostler_model::ExecutionId;
 use tokio::time::Instant;
@@ -148,20 +149,22 @@ fn next_execution(call: ToolCall<'_>) -> Result<Option<ExecutionId>, ApiError> {
     Ok(Some(attempt.next_execution()?))
 }
 
-/// As [`Engine::service_up`](ostler_engine::Engine::service_up), with a person's approval where
-/// it needs one.
+/// As [`Engine::service_up_within`](ostler_engine::Engine::service_up_within), with a person's
+/// approval where it needs one; `limits` returns what is left of the call's time.
 pub(super) async fn service_up(
     call: ToolCall<'_>,
     names: &[String],
     base: StartRequest,
+    limits: impl Fn() -> UpLimits,
 ) -> Result<UpResult, ToolInterrupt> {
     with_approval(call, |approval| {
         let mut base = base.clone();
         base.options.approval = approval.or_else(|| base.options.approval.take());
+        let limits = limits();
         async move {
             let cwd = base.cwd.as_path().to_owned();
             call.engine
-                .service_up(call.caller, &cwd, names, &base)
+                .service_up_within(call.caller, &cwd, names, &base, limits)
                 .await
         }
     })

@@ -129,9 +129,9 @@ pub use ostler_engine::{
     RetentionRequest, SandboxOptions, SecretSettings, SecretSource, SentInput, ServiceError,
     ServiceInfo, ServiceRequest, ServiceSettings, ServiceStopped, Settings, ShellCommand, ShellEnd,
     ShellRun, StartFailure, StartGuard, StartRequest, StdinRequest, StopRequest, TerminalEvent,
-    TerminalEvents, TerminalInput, TerminalInputResult, TerminalPage, TerminalPageQuery, UpResult,
-    UsageHistory, UsageHistoryQuery, UsageResolution, WaitEnd, WaitFor, WaitOutcome, interaction,
-    prompt,
+    TerminalEvents, TerminalInput, TerminalInputResult, TerminalPage, TerminalPageQuery, UpLimits,
+    UpResult, UsageHistory, UsageHistoryQuery, UsageResolution, WaitEnd, WaitFor, WaitOutcome,
+    interaction, prompt,
 };
 pub use ostler_export as export;
 pub use ostler_journal as journal;

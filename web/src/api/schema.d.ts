@@ -1174,7 +1174,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Starts services of an `ostler.toml` in the order of their dependencies */
+        /**
+         * Starts services of an `ostler.toml` in the order of their dependencies
+         * @description What is still pending after `wait_ms` is started later, without a further request.
+         */
         post: operations["services.up"];
         delete?: never;
         options?: never;
@@ -5386,13 +5389,15 @@ export interface components {
             isolation?: components["schemas"]["IsolationLevel"] | null;
             /** @description The names; none means all that are defined there. */
             names?: string[];
-            /** @description Present: wait until each is ready, at most this many milliseconds. */
+            /** @description Present: wait until each is ready, at most this many milliseconds. What waits for a dependency then is `pending` in the response. Absent: wait until the program of each runs. */
             wait_ms?: number | null;
         };
         /** @description What `up` did, in order. */
         UpResponse: {
             /** @description Those that could not be started. Where none of the requested ones could, the response is the error of the first. */
             failures?: components["schemas"]["StartFailureBody"][];
+            /** @description Those that were not waited for any longer than `wait_ms`, each with what it waits for: they are started when that is so. */
+            pending?: components["schemas"]["ServiceBody"][];
             /** @description The services, each after its dependencies. */
             services: components["schemas"]["EnsureResponse"][];
         };

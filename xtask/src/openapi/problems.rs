@@ -116,7 +116,7 @@ const ENGINE: &[(&[&str], &[&str])] = &[
             "check_start",
             "start_service",
             "ensure_service",
-            "service_up",
+            "service_up_within",
             "restart_service",
         ],
         STARTS,

@@ -125,11 +125,12 @@ impl Engine {
     }
 
     /// Ends the caller's session: finite executions stop and are cleaned, services and starts with
-    /// `keep` pass to the project.
+    /// `keep` pass to the project; services that are pending for it are not started any more.
     ///
     /// # Errors
     /// The first stop that failed; the others are performed anyway.
     pub async fn end_session(&self, caller: &Caller) -> Result<(), Error> {
+        self.services.end_plans(caller).await;
         session_end::end(&self.inner, caller).await
     }
 

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::project;
 use crate::request::{StartRequest, StopRequest};
 use crate::service::{
-    Diagnosis, EnsureResult, ServiceInfo, ServiceRequest, ServiceStopped, UpResult,
+    Diagnosis, EnsureResult, ServiceInfo, ServiceRequest, ServiceStopped, UpLimits, UpResult,
 };
 use crate::start::StartGuard;
 
@@ -91,8 +91,30 @@ impl Engine {
         self.services.service_up(caller, cwd, names, base).await
     }
 
+    /// As [`Engine::service_up`], but waits no longer than the limits: then the start goes on as a
+    /// task of the engine, and the result names the services that are pending. The same request
+    /// again waits on. The task ends with the engine and with the caller's session; dropped before
+    /// the limits, the request ends it. At most 64 go on so: further requests wait as
+    /// [`Engine::service_up`] does.
+    ///
+    /// # Errors
+    /// As [`Engine::service_up`], as far as it is known within the limits.
+    pub async fn service_up_within(
+        &self,
+        caller: &Caller,
+        cwd: &Path,
+        names: &[String],
+        base: &StartRequest,
+        limits: UpLimits,
+    ) -> Result<UpResult, Error> {
+        self.services
+            .service_up_within(caller, cwd, names, base, limits)
+            .await
+    }
+
     /// Stops a service by name or id, its dependents first; succeeds when its tree is empty and
-    /// reports which of its ports are free. Stopping an ended service changes nothing.
+    /// reports which of its ports are free. Stopping an ended service changes nothing; one that is
+    /// pending is not started any more.
     ///
     /// # Errors
     /// [`Error::Service`] for an unknown name; as [`Engine::stop`].

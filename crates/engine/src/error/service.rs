@@ -71,6 +71,9 @@ pub enum ServiceError {
         /// The cause, for people.
         problem: String,
     },
+    /// It was stopped while it waited to be started.
+    #[error("it was stopped before it started")]
+    StoppedBeforeStart,
     /// An invalid definition file.
     #[error("{file}: {problem}")]
     Manifest {
@@ -115,6 +118,7 @@ impl ServiceError {
             | Self::Running { .. }
             | Self::PortTaken { .. }
             | Self::NoPort { .. }
+            | Self::StoppedBeforeStart
             | Self::Dependency { .. } => ErrorCode::ProcessControl,
             Self::Start { code, .. } => *code,
             Self::Manifest { .. } | Self::NoManifest { .. } | Self::Value { .. } => {
@@ -179,7 +183,10 @@ impl ServiceError {
                      port = 3000\nready = {{ http = \"/\" }}"
                 ))
             }
-            Self::Dependency { .. } | Self::Manifest { .. } | Self::Value { .. } => None,
+            Self::StoppedBeforeStart
+            | Self::Dependency { .. }
+            | Self::Manifest { .. }
+            | Self::Value { .. } => None,
         }
     }
 }

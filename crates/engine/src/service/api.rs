@@ -1,6 +1,5 @@
 //! What callers can do with services.
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use ostler_model::{ByteString, Caller, ExecutionId, PortHolder, Timestamp};
@@ -9,20 +8,20 @@ use super::caller_services::other_names;
 use super::diagnosis::{DiagnosisInput, contested_ports, diagnose};
 use super::lookup::is_same_service;
 use super::manager::ServiceManager;
-use super::manifest::{self, Manifest};
+use super::manifest::Manifest;
 use super::starter::{ResolvedService, ServiceStarter};
 use super::workspace::{ServiceScope, WorkspaceContext};
 use super::{
-    Diagnosis, EnsureResult, ServiceDefinition, ServiceError, ServiceInfo, ServiceRequest,
-    ServiceStopped, UpResult, format, ports, restart_request, start_plan,
+    Diagnosis, EnsureResult, ServiceDefinition, ServiceError, ServiceInfo, ServiceRequest, format,
+    ports, restart_request, start_plan,
 };
-use crate::admission::{arguments, secret_fields, secrets};
+use crate::admission::{secret_fields, secrets};
 use crate::detection::DetectedService;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::project;
 use crate::readiness::is_port_conflict;
-use crate::request::{StartRequest, StopRequest};
+use crate::request::StartRequest;
 use crate::service_names;
 use crate::start::{self, StartGuard};
 use crate::stop;
@@ -114,107 +113,8 @@ impl ServiceManager {
             Some(_) | None => ResolvedService::from_request(request),
         };
         let steps = starter.steps(vec![service], &base)?;
-        let outcomes = Box::pin(starter.run_steps(&steps)).await;
+        let outcomes = Box::pin(starter.run_to_end(&steps)).await;
         start_plan::last_outcome(outcomes)
-    }
-
-    /// See [`Engine::service_up`](crate::Engine::service_up).
-    pub(crate) async fn service_up(
-        &self,
-        caller: &Caller,
-        cwd: &Path,
-        names: &[String],
-        base: &StartRequest,
-    ) -> Result<UpResult, Error> {
-        let home = self.home(Some(base));
-        let manifest = Self::find_manifest(caller, cwd, home.as_deref())?;
-        let context = WorkspaceContext::at(cwd, home.as_deref(), &self.services.watches)
-            .with_manifest(manifest);
-        let starter = ServiceStarter::new(self, caller, &context);
-        let known: Vec<String> = starter
-            .definitions()
-            .into_iter()
-            .map(|it| it.name)
-            .collect();
-        let of_manifest = || {
-            let services = context.manifest.iter().flat_map(|it| it.services.keys());
-            services.cloned().collect()
-        };
-        let mut requested: Vec<String> = if names.is_empty() {
-            of_manifest()
-        } else {
-            names.to_vec()
-        };
-        let mut seen = HashSet::new();
-        requested.retain(|name| seen.insert(name.clone()));
-        let no_manifest = |name: Option<&String>| ServiceError::NoManifest {
-            from: cwd.display().to_string(),
-            wrong_type: manifest::find_wrong_type(cwd, home.as_deref()),
-            name: name.cloned(),
-        };
-        if requested.is_empty() {
-            return Err(match &context.manifest {
-                Some(manifest) => ServiceError::Manifest {
-                    file: manifest.path.display().to_string(),
-                    problem: "it defines no services".to_owned(),
-                }
-                .into(),
-                None => no_manifest(None).into(),
-            });
-        }
-        let mut roots = Vec::with_capacity(requested.len());
-        for name in &requested {
-            let found = match starter.find_definition(name, base) {
-                Some(defined) => Some(defined),
-                None => starter.find_started(name)?,
-            };
-            roots.push(match (found, &context.manifest) {
-                (Some(found), _) => found,
-                (None, None) => return Err(no_manifest(Some(name)).into()),
-                (None, Some(_)) => return Err(starter.services().undefined_name(name, known)),
-            });
-        }
-        let steps = starter.steps(roots, base)?;
-        let outcomes = Box::pin(starter.run_steps(&steps)).await;
-        start_plan::collect_outcomes(&steps, &requested, outcomes)
-    }
-
-    /// See [`Engine::stop_service`](crate::Engine::stop_service).
-    pub(crate) async fn stop_service(
-        &self,
-        caller: &Caller,
-        name: &str,
-        cwd: Option<&Path>,
-        request: StopRequest,
-    ) -> Result<ServiceStopped, Error> {
-        let reason = request.reason.as_ref().map_or(0, String::len);
-        arguments::check_length("the reason", reason, arguments::REASON_BYTES)?;
-        let context = self.context_at(cwd);
-        let starter = ServiceStarter::new(self, caller, &context);
-        if starter.services().find_reachable(name).is_none() {
-            // One that was never started is stopped already.
-            let service = self.service(caller, name, cwd)?;
-            if let Some(pending) = service.pending {
-                let problem = format!(
-                    "it is not started yet: it waits for {pending}; stop what it waits for, or end \
-                     the request that starts it"
-                );
-                return Err(ServiceError::Value {
-                    what: "service",
-                    given: name.to_owned(),
-                    problem,
-                }
-                .into());
-            }
-            return Ok(ServiceStopped {
-                service,
-                released: Vec::new(),
-                still_held: Vec::new(),
-                dependents: Vec::new(),
-            });
-        }
-        let entry = starter.services().get(name)?;
-        Box::pin(starter.stop(&entry, request)).await
     }
 
     /// See [`Engine::restart_service`](crate::Engine::restart_service).
@@ -252,7 +152,7 @@ impl ServiceManager {
         let (context, base, service) = self.current_definition(caller, service)?;
         let starter = ServiceStarter::new(self, caller, &context);
         let steps = starter.steps(vec![service], &base)?;
-        let outcomes = Box::pin(starter.run_steps(&steps)).await;
+        let outcomes = Box::pin(starter.run_to_end(&steps)).await;
         Ok(start_plan::last_outcome(outcomes)?.service)
     }
 
@@ -314,7 +214,7 @@ impl ServiceManager {
         let context = self.context_for_listing(caller, cwd);
         let starter = ServiceStarter::new(self, caller, &context);
         let mut rows: Vec<ServiceInfo> = Vec::new();
-        for info in self.services.pending(|owner| caller.can_access(owner)) {
+        for info in self.services.pending.list(|owner| caller.can_access(owner)) {
             if context
                 .name_scope()
                 .includes(&ServiceScope::from_info(&info))
@@ -383,7 +283,7 @@ impl ServiceManager {
         if let Some(running) = entry.as_ref().filter(|it| !it.is_finished()) {
             return Ok(starter.service_info(running));
         }
-        let pending = self.services.pending(|owner| caller.can_access(owner));
+        let pending = self.services.pending.list(|owner| caller.can_access(owner));
         let mut pending = pending.into_iter();
         let here = |it: &ServiceInfo| context.name_scope().includes(&ServiceScope::from_info(it));
         if let Some(mut info) = pending.find(|it| it.name == name && here(it)) {

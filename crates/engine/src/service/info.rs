@@ -85,6 +85,9 @@ pub struct UpResult {
     pub services: Vec<EnsureResult>,
     /// Those that could not be started, each after its dependencies.
     pub failures: Vec<StartFailure>,
+    /// Those that the request waited no longer for, each with what it waits for: the engine starts
+    /// them when that is so. Empty unless [`UpLimits`](crate::UpLimits) are set.
+    pub pending: Vec<ServiceInfo>,
 }
 
 /// A service that could not be started beside others.

@@ -8,6 +8,8 @@ use parking_lot::Mutex;
 
 use super::definition_store::DefinitionStore;
 use super::locks::ServiceKey;
+use super::pending::PendingServices;
+use super::plan_task::StartPlans;
 use super::reload::ManifestWatches;
 use super::starter::ResolvedService;
 use super::{ServiceInfo, build_request, format};
@@ -32,10 +34,13 @@ pub(crate) struct ServiceRegistry {
     pub(crate) definitions: DefinitionStore,
     /// The watched `ostler.toml` files.
     pub(crate) watches: ManifestWatches,
+    /// Services that are to start and do not run yet.
+    pub(crate) pending: PendingServices,
+    /// Start plans that run as tasks.
+    pub(crate) plans: StartPlans,
     table: OnceLock<DetectionTable>,
     /// The request that each was started with, its client's environment included.
     requests: Mutex<HashMap<ExecutionId, Arc<ResolvedService>>>,
-    pending: Mutex<HashMap<u64, PendingService>>,
     failed_starts: Mutex<HashMap<ServiceKey, FailedStart>>,
 }
 
@@ -45,26 +50,6 @@ struct FailedStart {
     owner: Owner,
     at: Timestamp,
     problem: String,
-}
-
-/// A service whose program does not run yet, because it waits for a dependency.
-#[derive(Debug, Clone)]
-struct PendingService {
-    owner: Owner,
-    info: ServiceInfo,
-}
-
-/// While it lives, a service is listed as pending.
-#[derive(Debug)]
-pub(crate) struct PendingGuard<'a> {
-    registry: &'a ServiceRegistry,
-    number: u64,
-}
-
-impl Drop for PendingGuard<'_> {
-    fn drop(&mut self) {
-        self.registry.pending.lock().remove(&self.number);
-    }
 }
 
 impl ServiceRegistry {
@@ -77,7 +62,8 @@ impl ServiceRegistry {
             watches: ManifestWatches::default(),
             table: OnceLock::new(),
             requests: Mutex::default(),
-            pending: Mutex::default(),
+            pending: PendingServices::default(),
+            plans: StartPlans::default(),
             failed_starts: Mutex::default(),
         })
     }
@@ -149,24 +135,6 @@ impl ServiceRegistry {
         let start = start.filter(|it| Some(it.at) > after && caller.can_access(&it.owner))?;
         let at = format::time(start.at);
         Some(format!("its start at {at} failed: {}", start.problem))
-    }
-
-    /// Lists a service as pending until the returned guard is dropped.
-    pub(crate) fn register_pending(&self, owner: Owner, info: ServiceInfo) -> PendingGuard<'_> {
-        let mut pending = self.pending.lock();
-        let number = pending.keys().max().map_or(0, |last| last + 1);
-        pending.insert(number, PendingService { owner, info });
-        PendingGuard {
-            registry: self,
-            number,
-        }
-    }
-
-    /// The pending services, as one caller sees them.
-    pub(crate) fn pending(&self, is_visible: impl Fn(&Owner) -> bool) -> Vec<ServiceInfo> {
-        let pending = self.pending.lock();
-        let visible = pending.values().filter(|it| is_visible(&it.owner));
-        visible.map(|it| it.info.clone()).collect()
     }
 }
 

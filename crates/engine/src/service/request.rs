@@ -51,3 +51,13 @@ impl ServiceRequest {
         }
     }
 }
+
+/// How long a start of several services waits; afterwards it goes on in the engine. None waits as
+/// long as it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UpLimits {
+    /// For dependencies. A service that waits for none is waited for longer, until it runs.
+    pub dependencies: Option<Duration>,
+    /// In all.
+    pub total: Option<Duration>,
+}

@@ -8,7 +8,8 @@ use ostler_model::{Dependency, DependencyCondition};
 use tokio::sync::watch;
 
 use super::caller_services::plan_of;
-use super::registry::PendingGuard;
+use super::pending::PendingGuard;
+use super::start_progress::{StartProgress, StepResult};
 use super::starter::{ResolvedService, ServiceStarter};
 use super::{EnsureResult, ServiceError, StartFailure, UpResult, condition, format, graph};
 use crate::error::Error;
@@ -27,8 +28,31 @@ pub(crate) struct StartStep {
     completes: bool,
 }
 
+/// What a service waits for whose dependencies are satisfied.
+pub(crate) const OWN_START: &str = "the start of its program";
+
+/// What the steps of one run of a plan share.
+struct PlanRun<'a> {
+    steps: &'a [StartStep],
+    outcomes: StepOutcomes<'a>,
+    progress: &'a StartProgress,
+}
+
 /// The outcome of each step, for its dependents: none while it is in progress.
 type StepOutcomes<'a> = HashMap<&'a str, watch::Sender<Option<Result<(), String>>>>;
+
+impl StartStep {
+    /// The fingerprint of its definition, where it has one.
+    pub(crate) fn fingerprint(&self) -> Option<String> {
+        let origin = self.service.as_ref()?.origin.as_ref()?;
+        Some(origin.defined_as.clone())
+    }
+
+    /// The service to start; none where it is only awaited.
+    pub(crate) const fn service(&self) -> Option<&ResolvedService> {
+        self.service.as_ref()
+    }
+}
 
 impl<'c> ServiceStarter<'c> {
     /// Plans the steps to these services.
@@ -94,63 +118,90 @@ impl<'c> ServiceStarter<'c> {
 
     /// Runs the steps; returns their outcomes, in order. A failed step prevents only its dependents
     /// from starting.
-    pub(crate) async fn run_steps(
-        self,
-        steps: &[StartStep],
-    ) -> Vec<Result<Option<EnsureResult>, Error>> {
-        let outcomes: StepOutcomes<'_> = steps
+    pub(crate) async fn run_to_end(self, steps: &[StartStep]) -> Vec<StepResult> {
+        let progress = StartProgress::new(steps.len());
+        self.run_steps(steps, &progress).await;
+        progress.into_results()
+    }
+
+    /// As [`ServiceStarter::run_to_end`]; the outcomes go to `progress`.
+    pub(crate) async fn run_steps(self, steps: &[StartStep], progress: &StartProgress) {
+        let outcomes = steps
             .iter()
-            .map(|step| (step.name.as_str(), watch::Sender::new(None)))
-            .collect();
-        let all = steps.iter().map(|step| {
-            let outcomes = &outcomes;
-            async move {
-                let done = Box::pin(self.run_step(step, steps, outcomes)).await;
-                if !needs_approval(&done) {
-                    let problem = done.as_ref().err().map(ToString::to_string);
-                    let key = self.key(&step.name);
-                    self.manager
-                        .services
-                        .record_start(self.caller, key, problem);
-                }
-                let result = done.as_ref().map(drop).map_err(ToString::to_string);
-                outcomes[step.name.as_str()].send_replace(Some(result));
-                done
+            .map(|step| (step.name.as_str(), watch::Sender::new(None)));
+        let run = PlanRun {
+            steps,
+            outcomes: outcomes.collect(),
+            progress,
+        };
+        let all = (0..steps.len()).map(|index| self.run_and_record(index, &run));
+        join_all(all).await;
+    }
+
+    /// Runs one step, and tells its dependents and the plan of its outcome.
+    async fn run_and_record(self, index: usize, run: &PlanRun<'_>) {
+        let step = &run.steps[index];
+        let done = Box::pin(self.run_step(step, run)).await;
+        let waits_for_person = needs_approval(&done);
+        let problem = done.as_ref().err().map(ToString::to_string);
+        let hint = done.as_ref().err().and_then(Error::hint);
+        let in_background = run.progress.finish(index, done);
+        let key = self.key(&step.name);
+        let services = &self.manager.services;
+        match (waits_for_person, in_background) {
+            (false, _) => services.record_start(self.caller, key, problem.clone()),
+            // The caller learns of it by the error.
+            (true, false) => {}
+            (true, true) => {
+                let texts: Vec<String> = problem.iter().cloned().chain(hint).collect();
+                services.record_start(self.caller, key, Some(texts.join("; ")));
             }
-        });
-        join_all(all).await
+        }
+        let result = problem.map_or(Ok(()), Err);
+        run.outcomes[step.name.as_str()].send_replace(Some(result));
     }
 
     /// Starts the dependencies of a service, and waits until all their conditions are satisfied.
     ///
     /// # Errors
     /// For unknown names and for cycles, before anything is started; for a dependency that cannot
-    /// be started or whose condition fails.
+    /// be started or whose condition fails; where the service is stopped meanwhile.
     pub(crate) async fn start_dependencies(self, service: &ResolvedService) -> Result<(), Error> {
         let steps = self.steps(vec![service.clone()], &service.request.start)?;
         // The last step is the service itself.
         let dependencies = &steps[..steps.len() - 1];
-        let outcomes = self.run_steps(dependencies).await;
-        // None of them is requested: any failure is one of the service.
-        collect_outcomes(dependencies, &[], outcomes)?;
-        self.wait_for_dependencies(service, &StepOutcomes::new())
-            .await
+        let pending = self.mark_pending(service);
+        let starting = async {
+            let outcomes = self.run_to_end(dependencies).await;
+            // None of them is requested: any failure is one of the service.
+            collect_outcomes(dependencies, &[], outcomes)?;
+            let outcomes = StepOutcomes::new();
+            self.wait_for_dependencies(service, &outcomes, pending.as_ref())
+                .await
+        };
+        unless_stopped(pending.as_ref(), Box::pin(starting)).await
     }
 
-    async fn run_step(
-        self,
-        step: &StartStep,
-        steps: &[StartStep],
-        outcomes: &StepOutcomes<'_>,
-    ) -> Result<Option<EnsureResult>, Error> {
+    async fn run_step(self, step: &StartStep, run: &PlanRun<'_>) -> StepResult {
         let Some(service) = &step.service else {
             return Ok(None);
         };
-        if step.is_task && self.dependents_running(steps, &step.name) {
+        if step.is_task && self.dependents_running(run.steps, &step.name) {
             return Ok(None);
         }
-        self.wait_for_dependencies(service, outcomes).await?;
-        let ensured = self.ensure_one(service).await?;
+        let pending = self.mark_pending(service);
+        let starting = async {
+            {
+                let _wait = run.progress.begin_wait();
+                self.wait_for_dependencies(service, &run.outcomes, pending.as_ref())
+                    .await?;
+            }
+            if let Some(pending) = &pending {
+                pending.set_condition(OWN_START.to_owned());
+            }
+            self.ensure_one(service).await
+        };
+        let ensured = unless_stopped(pending.as_ref(), Box::pin(starting)).await?;
         Ok(Some(EnsureResult {
             completes: step.completes,
             ..ensured
@@ -163,9 +214,12 @@ impl<'c> ServiceStarter<'c> {
         self,
         service: &ResolvedService,
         outcomes: &StepOutcomes<'_>,
+        pending: Option<&PendingGuard<'_>>,
     ) -> Result<(), Error> {
         for need in &service.request.depends_on {
-            let _pending = self.mark_pending(service, need);
+            if let Some(pending) = pending {
+                pending.set_condition(condition_text(need));
+            }
             if let Some(outcome) = outcomes.get(need.name.as_str()) {
                 let mut outcome = outcome.subscribe();
                 // The senders outlive every step.
@@ -194,14 +248,18 @@ impl<'c> ServiceStarter<'c> {
         result.map_err(|problem| dependency_error(need, problem))
     }
 
-    /// Lists the service as pending while the returned guard lives.
-    fn mark_pending(self, service: &ResolvedService, need: &Dependency) -> PendingGuard<'c> {
+    /// Lists the service as pending while the returned guard lives; none for one without a name and
+    /// without dependencies, which nobody can refer to yet.
+    fn mark_pending(self, service: &ResolvedService) -> Option<PendingGuard<'c>> {
+        let needs = &service.request.depends_on;
+        if service.request.name.is_none() && needs.is_empty() {
+            return None;
+        }
         let mut info = self.preview(service);
-        let required = format::condition_name(need.condition);
-        info.pending = Some(format!("'{}' to be {required}", need.name));
-        self.manager
-            .services
-            .register_pending(self.caller.owner.clone(), info)
+        let condition = needs.first().map(condition_text);
+        info.pending = Some(condition.unwrap_or_else(|| OWN_START.to_owned()));
+        let pending = &self.manager.services.pending;
+        Some(pending.register(self.caller.owner.clone(), info))
     }
 
     /// Whether all its dependents run already.
@@ -210,6 +268,23 @@ impl<'c> ServiceStarter<'c> {
             .iter()
             .filter(|step| step.needs.iter().any(|it| it.name == name));
         dependents.all(|step| self.services().find_living(&step.name).is_some())
+    }
+}
+
+/// A dependency with its condition, as text: `'db' to be ready`.
+fn condition_text(need: &Dependency) -> String {
+    let required = format::condition_name(need.condition);
+    format!("'{}' to be {required}", need.name)
+}
+
+/// Does the work, unless the service that is pending is stopped meanwhile.
+async fn unless_stopped<T>(
+    pending: Option<&PendingGuard<'_>>,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match pending {
+        Some(pending) => pending.unless_stopped(work).await,
+        None => work.await,
     }
 }
 
@@ -226,15 +301,13 @@ fn only_completed<'a>(name: &str, needs: impl Iterator<Item = &'a Dependency>) -
 }
 
 /// Whether a person has to approve it first: callers must see that error unchanged.
-fn needs_approval(outcome: &Result<Option<EnsureResult>, Error>) -> bool {
+fn needs_approval(outcome: &StepResult) -> bool {
     matches!(outcome, Err(Error::ApprovalRequired { .. }))
 }
 
 /// The last step's outcome: that of the requested service. Where a step before it failed, it failed
 /// too, with that error.
-pub(crate) fn last_outcome(
-    mut outcomes: Vec<Result<Option<EnsureResult>, Error>>,
-) -> Result<EnsureResult, Error> {
+pub(crate) fn last_outcome(mut outcomes: Vec<StepResult>) -> Result<EnsureResult, Error> {
     let approval_at = outcomes.iter().position(needs_approval);
     let index = approval_at.unwrap_or(outcomes.len().saturating_sub(1));
     match outcomes.drain(..).nth(index) {
@@ -252,20 +325,30 @@ pub(crate) fn last_outcome(
 pub(crate) fn collect_outcomes(
     steps: &[StartStep],
     requested: &[String],
-    mut outcomes: Vec<Result<Option<EnsureResult>, Error>>,
+    outcomes: Vec<StepResult>,
 ) -> Result<UpResult, Error> {
-    if let Some(at) = outcomes.iter().position(needs_approval) {
-        outcomes.swap_remove(at)?;
+    let names = steps.iter().map(|step| step.name.as_str());
+    collect_ended(names.zip(outcomes).collect(), requested)
+}
+
+/// As [`collect_outcomes`], of steps that have ended, each with its name.
+pub(crate) fn collect_ended(
+    mut ended: Vec<(&str, StepResult)>,
+    requested: &[String],
+) -> Result<UpResult, Error> {
+    if let Some(at) = ended.iter().position(|(_, it)| needs_approval(it)) {
+        ended.swap_remove(at).1?;
     }
     let mut result = UpResult {
-        services: Vec::with_capacity(outcomes.len()),
+        services: Vec::with_capacity(ended.len()),
         failures: Vec::new(),
+        pending: Vec::new(),
     };
-    for (step, outcome) in steps.iter().zip(outcomes) {
+    for (name, outcome) in ended {
         match outcome {
             Ok(ensured) => result.services.extend(ensured),
             Err(error) => result.failures.push(StartFailure {
-                name: step.name.clone(),
+                name: name.to_owned(),
                 error,
             }),
         }

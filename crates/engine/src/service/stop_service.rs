@@ -1,16 +1,19 @@
 //! Stops a service: its dependents first; done only when its ports are free.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_model::{ExecutionId, PortHolder, StopReason};
+use ostler_model::{Caller, ExecutionId, Owner, PortHolder, StopReason};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::ServiceStopped;
 use super::caller_services::{name_of, plan_of};
+use super::manager::ServiceManager;
 use super::ports;
 use super::starter::ServiceStarter;
+use super::{ServiceInfo, ServiceStopped};
+use crate::admission::arguments;
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
@@ -22,6 +25,48 @@ pub(crate) const PORTS_MS: u64 = 5_000;
 /// The polling interval of ports, in milliseconds: the kernel does not notify when a foreign socket
 /// closes.
 const POLL_MS: u64 = 25;
+
+impl ServiceManager {
+    /// See [`Engine::stop_service`](crate::Engine::stop_service).
+    pub(crate) async fn stop_service(
+        &self,
+        caller: &Caller,
+        name: &str,
+        cwd: Option<&Path>,
+        request: StopRequest,
+    ) -> Result<ServiceStopped, Error> {
+        let reason = request.reason.as_ref().map_or(0, String::len);
+        arguments::check_length("the reason", reason, arguments::REASON_BYTES)?;
+        let context = self.context_at(cwd);
+        let starter = ServiceStarter::new(self, caller, &context);
+        let can_access = |owner: &Owner| caller.can_access(owner);
+        let pending = &self.services.pending;
+        let pending = pending.stop(name, context.name_scope(), can_access)?;
+        if let Some(pending) = &pending {
+            pending.ended().await;
+        }
+        let found = starter.services().find_reachable(name);
+        // After the end of a start that waited, an earlier execution has nothing to be stopped.
+        if found.is_some_and(|it| pending.is_none() || !it.is_finished()) {
+            let entry = starter.services().get(name)?;
+            return Box::pin(starter.stop(&entry, request)).await;
+        }
+        let service = match (self.service(caller, name, cwd), pending) {
+            (Ok(service), _) => service,
+            (Err(_), Some(stopped)) => ServiceInfo {
+                pending: None,
+                ..stopped.info
+            },
+            (Err(error), None) => return Err(error),
+        };
+        Ok(ServiceStopped {
+            service,
+            released: Vec::new(),
+            still_held: Vec::new(),
+            dependents: Vec::new(),
+        })
+    }
+}
 
 impl ServiceStarter<'_> {
     /// Stops a service, after its dependents.

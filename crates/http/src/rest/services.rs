@@ -1,6 +1,6 @@
 //! Services: start, ensure, up, stop, restart, diagnose; and their definitions.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,9 +11,10 @@ use ostler_api::{
     ServiceStopResponse, ServicesBody, StartBody, StopBody, UpBody, UpResponse,
 };
 use ostler_engine::{
-    ClientKind, EnsureResult, ExecutionInfo, ServiceRequest, StartRequest, StopRequest, WaitEnd,
-    WaitFor,
+    ClientKind, EnsureResult, ExecutionInfo, ServiceRequest, StartRequest, StopRequest, UpLimits,
+    WaitEnd, WaitFor,
 };
+use ostler_model::duration::as_millis;
 use ostler_model::{ByteString, Caller, Command, RestartPolicy};
 use tokio::task::JoinSet;
 
@@ -193,7 +194,7 @@ pub(super) async fn ensure(
 }
 
 /// `POST /api/v1/services/up`: starts services of an `ostler.toml` in the order of their
-/// dependencies.
+/// dependencies. What is still pending after `wait_ms` is started later, without a further request.
 pub(super) async fn up(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -202,17 +203,28 @@ pub(super) async fn up(
     let cwd = absolute(&body.cwd, "field 'cwd'")?;
     let (names, wait) = (body.names.clone(), body.wait_ms);
     let base_request = base_request(body);
+    let began = Instant::now();
+    let wait = wait.map(Duration::from_millis);
+    let limits = UpLimits {
+        dependencies: wait,
+        total: None,
+    };
     let up = state
         .engine
-        .service_up(&caller, &cwd, &names, &base_request);
+        .service_up_within(&caller, &cwd, &names, &base_request, limits);
     let result = state.unless_shutting_down(up).await??;
+    let left = wait.map(|wait| as_millis(wait.saturating_sub(began.elapsed())));
     let failures = result
         .failures
         .into_iter()
         .map(start_failure_body)
         .collect();
-    let services = wait_all_ready(&state, &caller, result.services, wait).await?;
-    Ok(Json(UpResponse { services, failures }))
+    let services = wait_all_ready(&state, &caller, result.services, left).await?;
+    Ok(Json(UpResponse {
+        services,
+        failures,
+        pending: result.pending.iter().map(service_body).collect(),
+    }))
 }
 
 /// The request shared by everything that is started; the command is the definition's.

@@ -5,7 +5,7 @@ use std::path::Path;
 use ostler_engine::detection::DetectedService;
 use ostler_engine::{
     Diagnosis, EnsureResult, Error, ServiceInfo, ServiceRequest, ServiceStopped, StartGuard,
-    StartRequest, StopRequest, UpResult,
+    StartRequest, StopRequest, UpLimits, UpResult,
 };
 use ostler_model::{ByteString, Caller};
 
@@ -79,8 +79,30 @@ impl Engine {
         self.0.restart_service(caller, name, cwd).await
     }
 
+    /// As [`Engine::service_up`], but waits no longer than the limits: then the start goes on as a
+    /// task of the engine, and the result names the services that are pending. The same request
+    /// again waits on. The task ends with the engine and with the caller's session; dropped before
+    /// the limits, the request ends it. At most 64 go on so: further requests wait as
+    /// [`Engine::service_up`] does.
+    ///
+    /// # Errors
+    /// As [`Engine::service_up`], as far as it is known within the limits.
+    pub async fn service_up_within(
+        &self,
+        caller: &Caller,
+        cwd: &Path,
+        names: &[String],
+        base: &StartRequest,
+        limits: UpLimits,
+    ) -> Result<UpResult, Error> {
+        self.0
+            .service_up_within(caller, cwd, names, base, limits)
+            .await
+    }
+
     /// Stops a service by name or id, its dependents first; succeeds when its tree is empty and
-    /// reports which of its ports are free. Stopping an ended service changes nothing.
+    /// reports which of its ports are free. Stopping an ended service changes nothing; one that is
+    /// pending is not started any more.
     ///
     /// # Errors
     /// [`Error::Service`] for an unknown name; as [`Engine::stop`].

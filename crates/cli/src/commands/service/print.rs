@@ -56,7 +56,12 @@ pub(super) async fn wait_and_print(
     mode: OutputMode,
     ui: WaitUi<'_>,
 ) -> CommandResult {
-    let UpResponse { services, failures } = result;
+    // Nothing is pending in a response to a request without `wait_ms`.
+    let UpResponse {
+        services,
+        failures,
+        pending: _,
+    } = result;
     for info in services
         .iter()
         .filter_map(|it| it.service.execution.as_ref())

@@ -257,6 +257,7 @@ pub(super) fn restart(context: &CliContext, args: &ServiceRestartArgs) -> Comman
             UpResponse {
                 services: restarted,
                 failures: Vec::new(),
+                pending: Vec::new(),
             },
             wait,
             mode,

@@ -4,6 +4,7 @@ mod ensure;
 mod fixture;
 mod order;
 mod owners;
+mod pending;
 mod reload;
 mod stop;
 mod stored_request;

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ostler_engine::{EnsureResult, ExecutionInfo, ServiceInfo, ServiceRequest, WaitFor};
+use ostler_engine::{EnsureResult, ExecutionInfo, ServiceInfo, ServiceRequest, UpLimits, WaitFor};
 use ostler_render::service;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::launch_wait::{ServiceLaunch, launch_and_wait, wait_ready, within_max_wait};
 use super::request;
-use super::start_result::{ServiceOutcome, ServiceReply, start_failure_reply};
+use super::start_result::{ServiceOutcome, ServiceReply, pending_reply, start_failure_reply};
 use crate::approval;
 use crate::reply::{ToolInterrupt, ToolReply};
 use crate::tool_call::ToolCall;
@@ -21,6 +21,9 @@ use ostler_api::StartFailureBody;
 use ostler_interface::convert::start_failure_body;
 use ostler_interface::error::ApiError;
 use ostler_interface::params::Arguments;
+
+/// What a start leaves of the call's maximum, for the answer.
+const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 /// Starts one; a name alone starts its definition.
 pub(super) async fn start_service(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
@@ -78,22 +81,23 @@ async fn up_and_wait(
     names: &[String],
     at_most: Option<Duration>,
 ) -> ToolResult {
-    let started_at = Instant::now();
+    let time = CallTime::new(call, at_most);
     let base = request::base_request(call, arguments);
-    let started =
-        match within_max_wait(call, Box::pin(approval::service_up(call, names, base))).await {
-            Ok(upped) => upped,
-            Err(interrupted) => return start_failure_reply(interrupted),
-        };
-    let remaining = at_most.map(|at_most| at_most.saturating_sub(started_at.elapsed()));
+    let starting = approval::service_up(call, names, base, || time.limits());
+    let started = match within_max_wait(call, Box::pin(starting)).await {
+        Ok(upped) => upped,
+        Err(interrupted) => return start_failure_reply(interrupted),
+    };
+    let remaining = time.remaining();
     let waits = started
         .services
         .iter()
         .map(|one| wait_ensured(call, one, remaining));
-    let mut answers = Vec::with_capacity(started.services.len());
+    let mut answers = Vec::with_capacity(started.services.len() + started.pending.len());
     for answered in join_all(waits).await {
         answers.push(answered?);
     }
+    answers.extend(started.pending.iter().map(pending_reply));
     let failures: Vec<StartFailureBody> = started
         .failures
         .into_iter()
@@ -103,6 +107,42 @@ async fn up_and_wait(
         (1, true) => answers.remove(0).into_tool_reply(),
         _ => join_replies(answers, &failures),
     })
+}
+
+/// How long a call that starts several services may take.
+#[derive(Debug, Clone, Copy)]
+struct CallTime {
+    began: Instant,
+    /// As the client requested.
+    requested: Option<Duration>,
+    /// The maximum of the call.
+    max: Option<Duration>,
+}
+
+impl CallTime {
+    fn new(call: ToolCall<'_>, requested: Option<Duration>) -> Self {
+        Self {
+            began: Instant::now(),
+            requested,
+            max: call.context.max_wait(),
+        }
+    }
+
+    /// The rest of it for the start, which must leave time for the answer.
+    fn limits(self) -> UpLimits {
+        let elapsed = self.began.elapsed();
+        let left = |limit: Duration| limit.saturating_sub(elapsed);
+        UpLimits {
+            dependencies: self.requested.map(left),
+            total: self.max.map(|max| left(max.saturating_sub(ANSWER_TIME))),
+        }
+    }
+
+    /// The rest of it for a wait until ready.
+    fn remaining(self) -> Option<Duration> {
+        let shortest = self.requested.into_iter().chain(self.max).min();
+        shortest.map(|limit| limit.saturating_sub(self.began.elapsed()))
+    }
 }
 
 /// Joins the answers about several services, and those that could not be started.

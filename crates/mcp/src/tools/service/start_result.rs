@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_engine::{ExecutionInfo, WaitEnd, WaitOutcome};
+use ostler_engine::{ExecutionInfo, ServiceInfo, WaitEnd, WaitOutcome};
 use ostler_journal::LineQuery;
 use ostler_model::ServiceStage;
 use ostler_model::duration;
@@ -118,6 +118,27 @@ impl ServiceReply {
             ..ToolReply::default()
         }
     }
+}
+
+/// The answer about a service that the call waited no longer for: the engine starts it.
+pub(super) fn pending_reply(service: &ServiceInfo) -> ServiceReply {
+    let name = &service.name;
+    let condition = service.pending.as_deref();
+    let waits = condition.map_or_else(String::new, |it| format!(": it waits for {it}"));
+    let lines = [
+        format!("{name} is {}{waits}.", service.status()),
+        "It is started then without a further call, unless this session ends before.".to_owned(),
+        format!(
+            "[go on: this call again, wait_ms 45000; look: service why, name \"{name}\"; end it: \
+             service stop]"
+        ),
+    ];
+    let lines = lines.iter().map(|line| truncated(&clean(line), LINE_CHARS));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    let mut fields = json!(ServiceToolBody::from(service));
+    fields["event"] = "service_pending".into();
+    fields["message"] = text.as_str().into();
+    ServiceReply { text, fields }
 }
 
 /// The answer of a start that could not be carried out.

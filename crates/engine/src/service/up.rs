@@ -1,0 +1,180 @@
+//! Starts the definitions of a workspace, with their dependencies.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Duration;
+
+use ostler_model::Caller;
+use tokio::time::Instant;
+
+use super::manager::ServiceManager;
+use super::manifest;
+use super::plan_task::{PlanKey, PlanParts, PlanWait};
+use super::start_plan::{self, OWN_START};
+use super::starter::{ResolvedService, ServiceStarter};
+use super::workspace::WorkspaceContext;
+use super::{ServiceError, ServiceInfo, UpLimits, UpResult};
+use crate::error::Error;
+use crate::request::StartRequest;
+
+/// A plan that was not begun yet.
+#[derive(Debug)]
+struct UpPlan {
+    parts: PlanParts,
+    /// The names that were requested.
+    requested: Vec<String>,
+}
+
+impl ServiceManager {
+    /// See [`Engine::service_up`](crate::Engine::service_up).
+    pub(crate) async fn service_up(
+        &self,
+        caller: &Caller,
+        cwd: &Path,
+        names: &[String],
+        base: &StartRequest,
+    ) -> Result<UpResult, Error> {
+        let UpPlan { parts, requested } = self.plan_up(caller, cwd, names, base)?;
+        let starter = ServiceStarter::new(self, caller, &parts.context);
+        let outcomes = Box::pin(starter.run_to_end(&parts.steps)).await;
+        start_plan::collect_outcomes(&parts.steps, &requested, outcomes)
+    }
+
+    /// See [`Engine::service_up_within`](crate::Engine::service_up_within).
+    pub(crate) async fn service_up_within(
+        &self,
+        caller: &Caller,
+        cwd: &Path,
+        names: &[String],
+        base: &StartRequest,
+        limits: UpLimits,
+    ) -> Result<UpResult, Error> {
+        let deadline =
+            |limit: Option<Duration>| limit.and_then(|it| Instant::now().checked_add(it));
+        let total = deadline(limits.total);
+        let dependencies = deadline(limits.dependencies).into_iter().chain(total).min();
+        let UpPlan { parts, requested } = self.plan_up(caller, cwd, names, base)?;
+        let previews = previews(ServiceStarter::new(self, caller, &parts.context), &parts);
+        let key = PlanKey::new(&parts, &requested, base);
+        let mut wait = self.run_plan(key, parts);
+        let is_complete = wait
+            .wait_until(|counts| counts.unfinished == 0, dependencies)
+            .await?;
+        if !is_complete {
+            wait.wait_until(|counts| counts.starting == 0, total)
+                .await?;
+            if !wait.detach(&self.services.plans) {
+                wait.wait_until(|counts| counts.unfinished == 0, None)
+                    .await?;
+            }
+        }
+        self.collect_plan(caller, cwd, &wait, &requested, previews)
+    }
+
+    /// The steps to these services, or to all that are defined.
+    fn plan_up(
+        &self,
+        caller: &Caller,
+        cwd: &Path,
+        names: &[String],
+        base: &StartRequest,
+    ) -> Result<UpPlan, Error> {
+        let home = self.home(Some(base));
+        let manifest = Self::find_manifest(caller, cwd, home.as_deref())?;
+        let context = WorkspaceContext::at(cwd, home.as_deref(), &self.services.watches)
+            .with_manifest(manifest);
+        let starter = ServiceStarter::new(self, caller, &context);
+        let of_manifest = || {
+            let services = context.manifest.iter().flat_map(|it| it.services.keys());
+            services.cloned().collect()
+        };
+        let mut requested: Vec<String> = if names.is_empty() {
+            of_manifest()
+        } else {
+            names.to_vec()
+        };
+        let mut seen = HashSet::new();
+        requested.retain(|name| seen.insert(name.clone()));
+        let no_manifest = |name: Option<&String>| ServiceError::NoManifest {
+            from: cwd.display().to_string(),
+            wrong_type: manifest::find_wrong_type(cwd, home.as_deref()),
+            name: name.cloned(),
+        };
+        if requested.is_empty() {
+            return Err(match &context.manifest {
+                Some(manifest) => ServiceError::Manifest {
+                    file: manifest.path.display().to_string(),
+                    problem: "it defines no services".to_owned(),
+                }
+                .into(),
+                None => no_manifest(None).into(),
+            });
+        }
+        let mut roots: Vec<ResolvedService> = Vec::with_capacity(requested.len());
+        for name in &requested {
+            let found = match starter.find_definition(name, base) {
+                Some(defined) => Some(defined),
+                None => starter.find_started(name)?,
+            };
+            roots.push(match (found, &context.manifest) {
+                (Some(found), _) => found,
+                (None, None) => return Err(no_manifest(Some(name)).into()),
+                (None, Some(_)) => {
+                    let known = starter.definitions().into_iter().map(|it| it.name);
+                    return Err(starter.services().undefined_name(name, known));
+                }
+            });
+        }
+        let steps = starter.steps(roots, base)?;
+        Ok(UpPlan {
+            parts: PlanParts {
+                caller: caller.clone(),
+                context,
+                steps,
+            },
+            requested,
+        })
+    }
+
+    /// The outcome of a plan so far.
+    fn collect_plan(
+        &self,
+        caller: &Caller,
+        cwd: &Path,
+        wait: &PlanWait,
+        requested: &[String],
+        previews: Vec<Option<ServiceInfo>>,
+    ) -> Result<UpResult, Error> {
+        let names = &wait.plan.names;
+        let results = wait.plan.progress.results(names);
+        let (mut ended, mut pending) = (Vec::new(), Vec::new());
+        for ((name, result), preview) in names.iter().zip(results).zip(previews) {
+            match result {
+                Some(result) => ended.push((name.as_str(), result)),
+                None => pending.push((name, preview)),
+            }
+        }
+        let mut result = start_plan::collect_ended(ended, requested)?;
+        for (name, preview) in pending {
+            let found = self.service(caller, name, Some(cwd)).ok().or(preview);
+            result.pending.extend(found.map(as_pending));
+        }
+        Ok(result)
+    }
+}
+
+/// Each service of a plan as if it were started now.
+fn previews(starter: ServiceStarter<'_>, parts: &PlanParts) -> Vec<Option<ServiceInfo>> {
+    let services = parts.steps.iter().map(|step| step.service());
+    services
+        .map(|service| service.map(|it| starter.preview(it)))
+        .collect()
+}
+
+/// A service whose step has not ended: it waits at least for its own start.
+fn as_pending(mut info: ServiceInfo) -> ServiceInfo {
+    if !info.is_living() && info.pending.is_none() {
+        info.pending = Some(OWN_START.to_owned());
+    }
+    info
+}

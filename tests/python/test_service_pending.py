@@ -1,0 +1,146 @@
+"""Services that wait for a dependency while no call waits for them."""
+
+import time
+
+import anyio
+import pytest
+
+from harness import until
+from harness.service_client import ServiceClient
+
+pytestmark = pytest.mark.anyio
+
+#: `db` is ready once the file `gate` exists.
+MANIFEST = """
+[services.db]
+command = "while [ ! -e gate ]; do sleep 0.05; done; echo open; exec sleep 300"
+ready_pattern = "open"
+[services.web]
+command = "exec sleep 300"
+depends_on = ["db"]
+[services.api]
+command = "exec sleep 300"
+depends_on = ["web"]
+"""
+
+RULES = """
+default = "allow"
+
+[[rule]]
+id = "ask-touch"
+prefix = ["touch"]
+decision = "ask"
+justification = "someone looks first"
+match = ["touch x"]
+not_match = ["true"]
+"""
+
+
+@pytest.fixture
+def workspace(installation):
+    (installation.work / "ostler.toml").write_text(MANIFEST)
+    return installation
+
+
+def rows(reply):
+    """The services of an answer, by name."""
+    return {row["name"]: row for row in reply.structured.get("services", [reply.structured])}
+
+
+@pytest.mark.parametrize("call", [{"action": "up"}, {"action": "up", "name": "web"}, {"action": "start", "name": "web"},
+                                  {"action": "ensure", "name": "web"}], ids=str)
+async def test_a_call_waits_no_longer_than_it_says_and_the_start_goes_on(workspace, call):
+    async with ServiceClient.open("mcp", workspace) as client:
+        began = time.monotonic()
+        reply = await client.agent.must("service", wait_ms=300, **call)
+        assert time.monotonic() - began < 15, "far below the maximum of a call"
+        found = rows(reply)
+        assert found["db"]["event"] == "service_started" and found["db"]["id"], reply
+        web = found["web"]
+        assert (web["event"], web["status"], web["pending"]) == ("service_pending", "pending", "'db' to be ready"), web
+        assert "id" not in web
+        assert "web is pending: it waits for 'db' to be ready" in reply.text, reply
+        listed = rows(await client.agent.must("service", action="list"))
+        assert listed["web"]["status"] == "pending" and listed["web"]["pending"] == "'db' to be ready"
+        why = await client.agent.must("service", action="why", name="web")
+        assert "it waits for 'db' to be ready" in why.text, why
+        (workspace.work / "gate").touch()
+        client.settled("web", "ready", "running")
+
+
+async def test_the_same_call_waits_on(workspace):
+    async with ServiceClient.open("mcp", workspace) as client:
+        await client.agent.must("service", action="up", name="web", wait_ms=0)
+        (workspace.work / "gate").touch()
+        reply = await client.agent.must("service", action="up", name="web", wait_ms=20_000)
+        events = {name: row["event"] for name, row in rows(reply).items()}
+        assert events == {"db": "service_ready", "web": "service_ready"}, reply
+        assert "pending" not in reply.text, reply
+
+
+async def test_a_pending_service_is_stopped(workspace):
+    async with ServiceClient.open("mcp", workspace) as client:
+        await client.agent.must("service", action="up", wait_ms=0)
+        stopped = await client.agent.must("service", action="stop", name="web")
+        assert (stopped.structured["event"], stopped.structured["status"]) == ("service_stopped", "stopped"), stopped
+        client.settled("api", "stopped")
+        (workspace.work / "gate").touch()
+        client.settled("db", "ready", "running")
+        for name in ("web", "api"):
+            service = client.service(name)
+            assert service["status"] == "stopped" and not service.get("execution"), service
+            assert "it was stopped before it started" in " ".join(service.get("notes", [])), service
+
+
+async def test_a_stop_ends_the_call_that_waits(workspace):
+    async with ServiceClient.open("mcp", workspace) as client:
+        replies = []
+
+        async def start():
+            replies.append(await client.agent.call("service", action="up", name="web"))
+
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(start)
+            await anyio.to_thread.run_sync(lambda: client.settled("web", "pending"))
+            workspace.cli("service", "stop", "web")
+        assert replies[0].is_error and "it was stopped before it started" in replies[0].text, replies
+
+
+async def test_nothing_starts_for_a_session_that_ended(workspace):
+    async with ServiceClient.open("mcp", workspace) as client:
+        await client.agent.must("service", action="up", wait_ms=0)
+    # The end of the client is the end of its session.
+    client.settled("web", "stopped")
+    (workspace.work / "gate").touch()
+    client.settled("db", "ready", "running")
+    for name in ("web", "api"):
+        service = client.service(name)
+        assert service["status"] == "stopped" and not service.get("execution"), service
+
+
+async def test_a_question_about_a_later_service_is_noted(installation):
+    installation.write_policy(RULES)
+    (installation.work / "ostler.toml").write_text(MANIFEST.replace('"exec sleep 300"\ndepends_on = ["db"]', '["touch", "made"]\ndepends_on = ["db"]'))
+    async with ServiceClient.open("mcp", installation) as client:
+        await client.agent.must("service", action="up", name="web", wait_ms=0)
+        (installation.work / "gate").touch()
+        note = until(lambda: " ".join(client.service("web").get("notes", [])), 20, "a note")
+        assert "ask-touch" in note, note
+        question = installation.rest("GET", "/api/v1/interactions")["interactions"]
+        assert len(question) == 1 and question[0]["id"] in note, (question, note)
+        assert not (installation.work / "made").exists()
+        installation.cli("approve", question[0]["id"])
+        await client.agent.must("service", action="up", name="web", wait_ms=20_000)
+        until((installation.work / "made").exists, 20, "its start")
+
+
+async def test_rest_waits_no_longer_either(workspace):
+    workspace.cli("ps")  # Starts the daemon.
+    body = {"cwd": str(workspace.work), "names": ["web"], "wait_ms": 300}
+    response = workspace.rest("POST", "/api/v1/services/up", body)
+    assert [it["service"]["name"] for it in response["services"]] == ["db"], response
+    assert [(it["name"], it["status"], it["waits_for"]) for it in response["pending"]] == [
+        ("web", "pending", "'db' to be ready")], response
+    (workspace.work / "gate").touch()
+    client = ServiceClient(workspace)
+    client.settled("web", "ready", "running")
