@@ -196,16 +196,20 @@ impl PromptWatcher {
             let state = &entry.live.borrow().state;
             (state.prompt.is_some(), state.prompts)
         };
-        let has_question = self.interactions.has_open_prompt(entry.id);
-        if (!has_prompt && !has_question) || wait::waits_at_prompt(core, entry, |_| true).await {
+        let question = self.interactions.open_prompt(entry.id);
+        if (!has_prompt && question.is_none()) || wait::waits_at_prompt(core, entry, |_| true).await
+        {
             return;
         }
+        // By now the command may wait at another prompt: both name the one that was looked at.
         if has_prompt {
             // Where its driver has ended, so has the command.
             let command = DriverCommand::PromptGone { prompts };
             drop(entry.send_command(command).await);
         }
-        self.interactions.prompt_gone(entry.id);
+        if let Some(question) = question {
+            self.interactions.prompt_gone(entry.id, question);
+        }
     }
 }
 

@@ -48,8 +48,11 @@ pub(crate) enum DriverCommand {
         /// Resolves when it is recorded.
         reply: oneshot::Sender<()>,
     },
-    /// The command waits no longer at the last of so many prompts.
-    PromptGone { prompts: u32 },
+    /// The command waits no longer at a prompt.
+    PromptGone {
+        /// The number of that prompt among those of the execution: a later one is not meant.
+        prompts: u32,
+    },
     /// A limit that is enforced by accounting was exceeded.
     LimitHit(LimitKind),
     /// A limit that is enforced by accounting is not fully in force any more.

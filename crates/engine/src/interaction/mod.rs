@@ -15,6 +15,7 @@ mod delivery;
 mod end_tests;
 mod files;
 mod observer;
+mod open_prompt;
 mod question;
 mod record;
 mod service;

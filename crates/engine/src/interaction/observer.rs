@@ -2,6 +2,7 @@
 
 use ostler_model::{Caller, ExecutionId, Owner};
 
+use super::open_prompt::OpenPrompt;
 use super::question::Question;
 use super::service::{InteractionService, now};
 use super::state::{CancelReason, Interaction};
@@ -10,25 +11,27 @@ use crate::hooks::ExecutionObserver;
 use crate::info::Prompt;
 
 impl InteractionService {
-    /// Whether a command's own question is open.
-    pub(crate) fn has_open_prompt(&self, execution: ExecutionId) -> bool {
-        self.table
-            .lock()
-            .iter()
-            .any(|it| it.is_open() && it.question.is_prompt_of(execution))
+    /// The prompt that a command's own open question is about.
+    pub(crate) fn open_prompt(&self, execution: ExecutionId) -> Option<OpenPrompt> {
+        self.table.lock().open_prompt(execution)
     }
 
-    /// The command does not wait for an answer any more.
-    pub(crate) fn prompt_gone(&self, execution: ExecutionId) {
-        let of_it = |it: &Interaction| it.question.is_prompt_of(execution);
-        self.cancel_where(of_it, &CancelReason::PromptGone);
+    /// The command does not wait at this prompt any more. A question about a later one stays.
+    pub(crate) fn prompt_gone(&self, execution: ExecutionId, gone: OpenPrompt) {
+        self.update(|table| table.end_prompt(execution, gone));
     }
 
-    /// The command waits at this prompt: a question about an earlier one is over.
+    /// The command waited at this prompt: a question about an earlier one is over.
     pub(crate) fn other_prompt_found(&self, execution: ExecutionId, prompt: &Prompt) {
         let found = Question::from_prompt(prompt, execution);
+        let is_later = |it: &Interaction| {
+            let place = it.question.prompt_place;
+            place.is_some_and(|it| it.is_after(prompt.place))
+        };
         let is_other = |it: &Interaction| {
-            it.question.is_prompt_of(execution) && !it.question.is_same_prompt(&found)
+            it.question.is_prompt_of(execution)
+                && !it.question.is_same_prompt(&found)
+                && !is_later(it)
         };
         self.cancel_where(is_other, &CancelReason::PromptGone);
     }

@@ -56,7 +56,7 @@ pub struct InteractionTable {
     is_unsaved: bool,
     records: BTreeMap<InteractionId, InteractionRecord>,
     /// The last prompt of a living execution that a question was opened for: its number and place.
-    prompts: HashMap<ExecutionId, (u32, Option<PromptPlace>)>,
+    pub(super) prompts: HashMap<ExecutionId, (u32, Option<PromptPlace>)>,
     /// In the order in which they happened, until they are taken.
     transitions: Vec<InteractionTransition>,
 }
@@ -165,23 +165,6 @@ impl InteractionTable {
         let opened = self.open(now, owner, question).ok()?;
         self.prompts.insert(execution, (number, place));
         Some(opened)
-    }
-
-    /// Whether a question was opened for this prompt of an execution.
-    #[must_use]
-    pub fn knows_prompt(
-        &self,
-        execution: ExecutionId,
-        number: u32,
-        place: Option<PromptPlace>,
-    ) -> bool {
-        let known = self.prompts.get(&execution);
-        known.is_some_and(|(last, at)| *last == number && is_same_place(*at, place))
-    }
-
-    /// Forgets the prompts of an execution that has ended.
-    pub fn forget_prompts(&mut self, execution: ExecutionId) {
-        self.prompts.remove(&execution);
     }
 
     /// Whether a person approved this start within [`CONSENT_S`]; an approval is valid once.
@@ -488,14 +471,6 @@ impl InteractionTable {
 }
 
 /// Whether two prompts stand at one place, as far as their places are known.
-fn is_same_place(one: Option<PromptPlace>, other: Option<PromptPlace>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => one.is_same(other),
-        (None, None) => true,
-        (Some(_), None) | (None, Some(_)) => false,
-    }
-}
-
 fn check_limit(open: usize, limit: usize, bound: InteractionBound) -> Result<(), InteractionError> {
     if open < limit {
         return Ok(());

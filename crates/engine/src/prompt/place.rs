@@ -58,6 +58,12 @@ impl PromptPlace {
         self.start == other.start || self.end == other.end
     }
 
+    /// Whether the output had gone on from the other place when the prompt was found here.
+    #[must_use]
+    pub const fn is_after(self, other: Self) -> bool {
+        self.end > other.end
+    }
+
     /// Whether nothing at all was printed since the prompt was found.
     #[must_use]
     pub const fn is_at_end(self, end: u64) -> bool {
@@ -136,5 +142,7 @@ mod tests {
         assert!(PromptPlace::at_end(7).is_same(PromptPlace::at_end(7)));
         assert!(!PromptPlace::at_end(7).is_same(PromptPlace::at_end(8)));
         assert!(PromptPlace::at_end(7).is_at_end(7));
+        assert!(PromptPlace::at_end(8).is_after(PromptPlace::at_end(7)));
+        assert!(!PromptPlace::at_end(7).is_after(PromptPlace::at_end(7)));
     }
 }
