@@ -1,5 +1,6 @@
 """A transactional workspace: writes kept apart, listed, shown, committed or discarded."""
 
+import base64
 import contextlib
 import fcntl
 import json
@@ -7,6 +8,7 @@ import os
 import stat
 import subprocess
 import time
+import urllib.parse
 
 import pytest
 
@@ -202,6 +204,35 @@ def test_a_file_selection_is_of_what_the_command_sees(workspace, user):
     printed = installation.cli("logs", "--raw", id_).stdout.decode()
     assert "<new/inside>" in printed and f"<{directory}/untouched>" in printed, printed
     assert not (directory / "new").exists()
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_a_path_that_is_not_utf8_is_named_and_asked_for(workspace, user):
+    installation, directory = workspace(user)
+    script = "printf 'one\\n' > \"$(printf 'a\\377b')\"; printf 'two\\n' > \"$(printf 'a\\376b')\"; echo three > plain"
+    pid, _ = run(installation, user, directory, script)
+    encoded = {name: {"base64": base64.b64encode(name).decode()} for name in (b"a\xffb", b"a\xfeb")}
+    listed = ByCli(installation).changes(pid)["changes"]
+    paths = [it["path"] for it in listed]
+    assert len(paths) == 3 and "plain" in paths and all(it in paths for it in encoded.values()), paths
+    text = installation.cli("workspace", pid).stdout
+    assert b"a\\xffb" in text and b"a\\xfeb" in text, text
+    route = f"/api/v1/executions/{pid}/workspace/diff"
+    query = urllib.parse.urlencode({"path_base64": encoded[b"a\xffb"]["base64"]})
+    diff = installation.rest("GET", f"{route}?{query}")["diff"]
+    assert "+one" in diff and "two" not in diff and "three" not in diff, diff
+    both = installation.rest("GET", f"{route}?{query}&path=plain")["diff"]
+    assert "+one" in both and "+three" in both and "two" not in both, both
+    diff = installation.cli("diff", pid, os.fsdecode(b"a\xfeb")).stdout
+    assert b"+two" in diff and b"one" not in diff and b"three" not in diff, diff
+    with pytest.raises(ProblemError) as refused:
+        installation.rest("GET", f"{route}?path_base64=a%FFb")
+    assert "path_base64" in str(refused.value.problem), refused.value.problem
+    with pytest.raises(ProblemError) as refused:
+        installation.rest("GET", f"{route}?path_base64=!")
+    assert "base64 with padding" in str(refused.value.problem), refused.value.problem
+    assert ByCli(installation).commit(pid).returncode == 0
+    assert (directory / os.fsdecode(b"a\xffb")).read_text() == "one\n"
 
 
 @pytest.mark.parametrize("user", USERS)

@@ -29,6 +29,18 @@ impl ByteString {
         self.0
     }
 
+    /// The bytes as base64, as JSON has those that are not UTF-8.
+    #[must_use]
+    pub fn to_base64(&self) -> String {
+        STANDARD.encode(&self.0)
+    }
+
+    /// The bytes that were written as base64; none where the text is none.
+    #[must_use]
+    pub fn from_base64(text: &str) -> Option<Self> {
+        STANDARD.decode(text).ok().map(Self)
+    }
+
     /// The text for people: invalid UTF-8 becomes U+FFFD.
     #[must_use]
     pub fn to_string_lossy(&self) -> std::borrow::Cow<'_, str> {
@@ -124,7 +136,7 @@ impl Serialize for ByteString {
             return serializer.serialize_str(text);
         }
         let mut map = serializer.serialize_map(Some(1))?;
-        map.serialize_entry("base64", &STANDARD.encode(&self.0))?;
+        map.serialize_entry("base64", &self.to_base64())?;
         map.end()
     }
 }

@@ -3,7 +3,7 @@
 
 pub use ostler_model::limits_hit::{describe_limits_hit, format_bytes};
 use ostler_model::{
-    AutorunFinding, AutorunReport, ChangeKind, ConflictReason, ContainerSpec, FileKind,
+    AutorunFinding, AutorunReport, ByteString, ChangeKind, ConflictReason, ContainerSpec, FileKind,
     IsolationLevel, IsolationSpec, MissingCapability, NetworkAccess, OverlayChange, OverlayChanges,
     OverlayConflict, OverlayOutcome, SandboxSpec,
 };
@@ -91,12 +91,11 @@ const fn workspace_note(confinement: &SandboxSpec) -> &'static str {
 #[must_use]
 pub fn describe_autorun(report: &AutorunReport) -> Vec<String> {
     let line = |it: &AutorunFinding| {
-        let path = truncated(&it.path.to_string_lossy(), PATH_CHARS);
+        let path = path_text(&it.path);
         let reason = truncated(&it.why, PATH_CHARS);
         format!(
             "made or changed, and used unasked by {}: {} {reason}",
-            it.reader,
-            path.escape_debug()
+            it.reader, path
         )
     };
     let mut lines: Vec<String> = report.found.iter().map(line).collect();
@@ -138,6 +137,21 @@ pub fn describe_changes(changes: &OverlayChanges, lines: usize) -> String {
     text
 }
 
+/// A path on one line; bytes that are not UTF-8 as `\xff`.
+fn path_text(path: &ByteString) -> String {
+    if let Ok(text) = std::str::from_utf8(path.as_bytes()) {
+        return truncated(text, PATH_CHARS).escape_debug().to_string();
+    }
+    let mut text = String::new();
+    for chunk in path.as_bytes().utf8_chunks() {
+        text.extend(chunk.valid().escape_debug());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    truncated(&text, PATH_CHARS)
+}
+
 /// `+ src/new.rs 1.2 KiB`, `~ Cargo.toml 400 B (was 380 B)`, `- old/`.
 fn change_line(change: &OverlayChange) -> String {
     let mark = match change.kind {
@@ -145,8 +159,7 @@ fn change_line(change: &OverlayChange) -> String {
         ChangeKind::Changed => '~',
         ChangeKind::Deleted => '-',
     };
-    let path = truncated(&change.path.to_string_lossy(), PATH_CHARS);
-    let path = path.escape_debug();
+    let path = path_text(&change.path);
     match change.what {
         FileKind::Directory => format!("{mark} {path}/"),
         FileKind::Symlink => format!("{mark} {path} (a link)"),
@@ -175,8 +188,7 @@ pub fn describe_conflict(conflict: &OverlayConflict) -> String {
         ConflictReason::Appeared => "appeared meanwhile",
         ConflictReason::Vanished => "gone meanwhile",
     };
-    let path = truncated(&conflict.path.to_string_lossy(), PATH_CHARS);
-    format!("! {}: {reason}", path.escape_debug())
+    format!("! {}: {reason}", path_text(&conflict.path))
 }
 
 /// What the host changed since the command started, while nothing is decided: a heading, then at

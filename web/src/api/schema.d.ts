@@ -8292,6 +8292,8 @@ export interface operations {
             query?: {
                 /** @description Only these and what is below them */
                 path?: string[];
+                /** @description The same for paths that are not UTF-8: the value of 'base64' of a path in the changes */
+                path_base64?: string[];
                 /** @description At most so many bytes */
                 limit_bytes?: number;
             };

@@ -1,10 +1,12 @@
 //! `ostler workspace`, `ostler diff`, `ostler commit` and `ostler discard`: the overlay of a
 //! command.
 
+use std::ffi::OsString;
+
 use clap::Args;
 use hyper::Method;
 use ostler_api::WorkspaceBody;
-use ostler_model::{OverlayChanges, OverlayOutcome};
+use ostler_model::{ByteString, OverlayChanges, OverlayOutcome};
 use ostler_render::isolation;
 
 use super::ids;
@@ -49,7 +51,7 @@ pub(crate) struct DiffArgs {
     pub(crate) id: String,
     /// Only these files and what is below them
     #[arg(value_name = "PATH")]
-    paths: Vec<String>,
+    paths: Vec<OsString>,
 }
 
 /// Lists the changes of a command.
@@ -89,8 +91,8 @@ pub(crate) fn discard(context: &CliContext, args: &WorkspaceArgs) -> CommandResu
 pub(crate) fn diff(context: &CliContext, args: &DiffArgs) -> CommandResult {
     let mut query = format!("/workspace/diff?limit_bytes={DIFF_BYTES}");
     for path in &args.paths {
-        let path: String = form_urlencoded::byte_serialize(path.as_bytes()).collect();
-        query.push_str(&format!("&path={path}"));
+        query.push('&');
+        query.push_str(&path_parameter(path.clone()));
     }
     let client = context.client();
     block_on(async {
@@ -113,6 +115,16 @@ pub(crate) fn diff(context: &CliContext, args: &DiffArgs) -> CommandResult {
         }
         Ok(0)
     })
+}
+
+/// One path as a parameter of the query string, which is UTF-8.
+fn path_parameter(path: OsString) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    match path.into_string() {
+        Ok(text) => query.append_pair("path", &text),
+        Err(path) => query.append_pair("path_base64", &ByteString::from(path).to_base64()),
+    };
+    query.finish()
 }
 
 fn run_request(

@@ -3,13 +3,15 @@
 use axum::Json;
 use axum::extract::State;
 use ostler_api::WorkspaceBody;
-use ostler_model::{Caller, OverlayRequest};
+use ostler_model::{ByteString, Caller, OverlayRequest};
+use ostler_render::truncated;
 
 use super::caller::RequestCaller;
 use super::extract::{ExecutionPathId, NoBody};
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
+use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
 
 /// The most changes in one response.
@@ -20,6 +22,11 @@ const CHANGES: i64 = 1_000;
 const DIFF_LIMIT_BYTES: i64 = 8 * 1024 * 1024;
 /// Bytes of a diff by default.
 const DIFF_BYTES: i64 = 1024 * 1024;
+
+/// The parameter for paths that are not UTF-8.
+const PATH_BASE64: &str = "path_base64";
+/// The most characters of a value that an error quotes.
+const QUOTE_CHARS: usize = 80;
 
 const CHANGES_PARAMS: &[Parameter] = &[Parameter::optional(
     "limit",
@@ -42,6 +49,11 @@ const DIFF_PARAMS: &[Parameter] = &[
         "path",
         ParameterKind::List,
         "Only these and what is below them",
+    ),
+    Parameter::optional(
+        PATH_BASE64,
+        ParameterKind::List,
+        "The same for paths that are not UTF-8: the value of 'base64' of a path in the changes",
     ),
     Parameter::optional(
         "limit_bytes",
@@ -72,9 +84,13 @@ pub(super) async fn diff(
     query_string: QueryString,
 ) -> RestResult<Json<WorkspaceBody>> {
     let mut arguments = query_string.check(DIFF_PARAMS)?;
-    let paths = arguments.list("path");
+    let mut paths: Vec<ByteString> = Vec::new();
+    paths.extend(arguments.list("path").into_iter().map(Into::into));
+    for text in arguments.list(PATH_BASE64) {
+        paths.push(decode_path(&text)?);
+    }
     let request = OverlayRequest::Diff {
-        paths: paths.into_iter().map(Into::into).collect(),
+        paths,
         limit_bytes: to_usize(arguments.count("limit_bytes")),
     };
     let limit = to_usize(Some(CHANGES.unsigned_abs()));
@@ -122,6 +138,17 @@ async fn execute(
 ) -> RestResult<Json<WorkspaceBody>> {
     let response = state.engine.handle_overlay(caller, id, request).await?;
     Ok(Json(WorkspaceBody::new(response, limit)))
+}
+
+/// The path in a value of [`PATH_BASE64`].
+fn decode_path(text: &str) -> RestResult<ByteString> {
+    ByteString::from_base64(text).ok_or_else(|| {
+        let given = truncated(text, QUOTE_CHARS);
+        HttpProblem::value(format!(
+            "parameter '{PATH_BASE64}' is '{given}'; allowed: base64 with padding, in which a URL has \
+             %2B for +"
+        ))
+    })
 }
 
 fn to_usize(given: Option<u64>) -> usize {
