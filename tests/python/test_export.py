@@ -52,6 +52,44 @@ def test_an_export_whose_output_is_removed_meanwhile_fails(installation, verb, f
     installation.cli("export", pid, "--format", "text", check=verb == "clear")
 
 
+def begin_export(installation, pid, *words):
+    """An export that has begun and is not read any further."""
+    argv = installation.argv("export", pid, *words)
+    writer = subprocess.Popen(argv, env=installation.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return writer, writer.stdout.read(10_000)
+
+
+@pytest.mark.limit(240)
+def test_an_export_says_what_was_lost_after_it_began(installation):
+    size = 150_000_000
+    pid = installation.cli("run", "-d", "--", "sh", "-c", f"yes | head -c {size}").stdout.decode().strip()
+    installation.cli("wait", pid)
+    directory = installation.state / "executions" / installation.json("info", pid)["uuid"]
+    assert (directory / "output.2.idx").exists(), "at least three files"
+    writer, received = begin_export(installation, pid)
+    for file in directory.glob("output.1.*"):
+        file.unlink()
+    rest, errors = writer.communicate(timeout=200)
+    entries = [json.loads(line) for line in (received + rest).splitlines()]
+    [gap] = [entry for entry in entries if entry["kind"] == "gap"]
+    assert gap["to"] < size and entries[-1]["kind"] in ("event", "output"), "it is complete but for the gap"
+    assert writer.returncode == 74, (writer.returncode, errors)
+    missing = gap["to"] - gap["from"]
+    assert f"{missing} bytes of its output are missing".encode() in errors and b"error[storage_error]" in errors, errors
+
+
+@pytest.mark.limit(240)
+def test_what_a_person_clears_meanwhile_is_no_loss_of_an_export(installation):
+    size = 100_000_000
+    pid = installation.cli("run", "-d", "--", "sh", "-c", f"yes | head -c {size}").stdout.decode().strip()
+    installation.cli("wait", pid)
+    writer, _ = begin_export(installation, pid)
+    installation.cli("clear", pid)
+    rest, errors = writer.communicate(timeout=200)
+    assert writer.returncode == 0, (writer.returncode, errors)
+    assert json.loads(rest.splitlines()[-1])["kind"] in ("gap", "event"), rest[-300:]
+
+
 WHOLE = "".join(f"{line}\n" for line in LINES)
 
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufWriter, Write};
 
-use ostler_journal::{ByteQuery, Journal};
+use ostler_journal::{ByteQuery, Gap, Journal};
 use ostler_model::Cursor;
 use ostler_report::{write_junit, write_sarif};
 
@@ -19,8 +19,9 @@ use crate::yaml::YamlSink;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Writes the whole journal in a format. Formats that express gaps report what is cleared or
-/// trimmed meanwhile as a gap.
+/// Writes the whole journal in a format; returns what was missing, in order: at most a gap for each
+/// file of the journal, and its ends. Formats that express gaps report what goes missing meanwhile
+/// as a gap.
 ///
 /// # Errors
 /// When the journal cannot be read, the receiver fails, or output goes missing meanwhile and the
@@ -30,7 +31,7 @@ pub fn export(
     subject: &ExportSubject<'_>,
     format: Format,
     out: &mut dyn Write,
-) -> Result<(), ExportError> {
+) -> Result<Vec<Gap>, ExportError> {
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
     let head = ExportEntry::Execution {
         id: subject.id,
@@ -38,36 +39,40 @@ pub fn export(
     };
     let extent = ExportExtent::of(journal)?;
     let mut merge = EntryMerge::new(journal, subject, Cursor::START);
-    match format {
+    let gaps = match format {
         Format::Text => write_text(journal, &extent, &mut out)?,
         Format::Jsonl => {
             let mut sink = JsonlSink(&mut out);
             sink.entry(&head)?;
-            run(&mut merge, &extent, &mut sink)?;
+            run(&mut merge, &extent, &mut sink)?
         }
         Format::Yaml => {
             let mut sink = YamlSink(&mut out);
             sink.entry(&head)?;
-            run(&mut merge, &extent, &mut sink)?;
+            run(&mut merge, &extent, &mut sink)?
         }
         Format::Avro => {
             let mut sink = AvroSink::begin(&mut out)?;
             sink.entry(&head)?;
-            run(&mut merge, &extent, &mut sink)?;
+            let gaps = run(&mut merge, &extent, &mut sink)?;
             sink.finish()?;
+            gaps
         }
         Format::Asciicast => write_cast(&mut out, subject, merge, &extent, CastVersion::V2)?,
         Format::AsciicastV3 => write_cast(&mut out, subject, merge, &extent, CastVersion::V3)?,
         Format::Sarif => {
             let report = read_report(journal, subject)?;
             write_sarif(&report.report, &report.subject, &mut out)?;
+            report.gaps
         }
         Format::Junit => {
             let report = read_report(journal, subject)?;
             write_junit(&report.report, &report.subject, &mut out)?;
+            report.gaps
         }
-    }
-    Ok(out.flush()?)
+    };
+    out.flush()?;
+    Ok(gaps)
 }
 
 fn write_cast(
@@ -76,44 +81,68 @@ fn write_cast(
     mut merge: EntryMerge<'_>,
     extent: &ExportExtent,
     version: CastVersion,
-) -> Result<(), ExportError> {
+) -> Result<Vec<Gap>, ExportError> {
     let mut sink = GapCheckSink {
         sink: CastSink::begin(out, subject, version)?,
         extent,
     };
-    run(&mut merge, extent, &mut sink)?;
-    sink.sink.finish()
+    let gaps = run(&mut merge, extent, &mut sink)?;
+    sink.sink.finish()?;
+    Ok(gaps)
 }
 
-/// Writes every entry, at least those of the extent.
+/// Writes every entry, at least those of the extent; returns the gaps.
 fn run(
     merge: &mut EntryMerge<'_>,
     extent: &ExportExtent,
     sink: &mut dyn EntrySink,
-) -> Result<(), ExportError> {
-    merge.run(sink)?;
-    extent.check_reached(merge.cursor().offset)
+) -> Result<Vec<Gap>, ExportError> {
+    let mut sink = GapCollector {
+        sink,
+        gaps: Vec::new(),
+    };
+    merge.run(&mut sink)?;
+    extent.check_reached(merge.cursor().offset)?;
+    Ok(sink.gaps)
 }
 
-/// Writes the output of the command, and nothing else. What was missing when the export began is
-/// omitted.
+/// Collects the gaps among the entries that it passes on.
+struct GapCollector<'a> {
+    sink: &'a mut dyn EntrySink,
+    gaps: Vec<Gap>,
+}
+
+impl EntrySink for GapCollector<'_> {
+    fn entry(&mut self, entry: &ExportEntry<'_>) -> Result<(), ExportError> {
+        if let ExportEntry::Gap(gap) = entry {
+            self.gaps.push(*gap);
+        }
+        self.sink.entry(entry)
+    }
+}
+
+/// Writes the output of the command, and nothing else; returns the gaps. What was missing when the
+/// export began is omitted.
 fn write_text(
     journal: &Journal,
     extent: &ExportExtent,
     out: &mut dyn Write,
-) -> Result<(), ExportError> {
+) -> Result<Vec<Gap>, ExportError> {
+    let mut gaps = Vec::new();
     let mut query = ByteQuery::starting_at(Cursor::START);
     loop {
         let page = journal.read(&query)?;
         if let Some(gap) = page.gap {
             extent.check_gap(gap)?;
+            gaps.push(gap);
         }
         for chunk in &page.chunks {
             out.write_all(&chunk.bytes)?;
         }
         query.from = page.next;
         if !page.more {
-            return extent.check_reached(query.from.offset);
+            extent.check_reached(query.from.offset)?;
+            return Ok(gaps);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What tools reported in the output of a journal.
 
 use ostler_journal::{
-    Decoder, Encoding, Journal, JournalLine, LineQuery, OpenLineMode, encoding_for_label,
+    Decoder, Encoding, Gap, Journal, JournalLine, LineQuery, OpenLineMode, encoding_for_label,
 };
 use ostler_model::{Cursor, Event, EventRecord};
 use ostler_report::limits::LINE_BYTES;
@@ -18,6 +18,8 @@ pub struct JournalReport<'a> {
     pub report: Report,
     /// The execution.
     pub subject: ReportSubject<'a>,
+    /// What was missing of its output, in order.
+    pub gaps: Vec<Gap>,
 }
 
 /// Reads the whole output in pages and returns what is recognised in it.
@@ -31,7 +33,7 @@ pub fn read_report<'a>(
 ) -> Result<JournalReport<'a>, ExportError> {
     let extent = ExportExtent::of(journal)?;
     let mut collector = ReportCollector::default();
-    let mut missing_bytes = 0;
+    let mut gaps: Vec<Gap> = Vec::new();
     let encoding = encoding(subject);
     let mut query = LineQuery {
         from: Some(Cursor::START),
@@ -42,7 +44,7 @@ pub fn read_report<'a>(
     };
     loop {
         let page = journal.lines(&query)?;
-        missing_bytes += page.gap.map_or(0, |gap| gap.to - gap.from);
+        gaps.extend(page.gap);
         for line in &page.lines {
             collect_line(&mut collector, line, encoding);
         }
@@ -54,7 +56,8 @@ pub fn read_report<'a>(
     }
     Ok(JournalReport {
         report: collector.finish(),
-        subject: report_subject(subject, missing_bytes),
+        subject: report_subject(subject, gaps.iter().map(|gap| gap.to - gap.from).sum()),
+        gaps,
     })
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use ostler_export::{ExportError, ExportSubject, Format, Mirror, export};
-use ostler_journal::{Journal, OutputWriter};
+use ostler_journal::{Gap, Journal, OutputWriter};
 use ostler_model::{Event, EventRecord, ExecutionId, StreamName, TermSize, Timestamp};
 use serde_json::{Value, json};
 
@@ -455,7 +455,7 @@ impl<F: FnMut()> Write for RemovesOutput<F> {
 fn export_and(
     format: Format,
     remove: impl FnMut(&Path),
-) -> (Result<(), ExportError>, Vec<u8>, u64) {
+) -> (Result<Vec<Gap>, ExportError>, Vec<u8>, u64) {
     const LINE: &[u8] = b"src/lib.rs:1:1: error: a line of a compiler\n";
     let dir = tempfile::tempdir().unwrap();
     let ops: Vec<JournalOp> = (0..128)
@@ -520,11 +520,15 @@ fn output_cleared_meanwhile_is_a_gap_or_an_error() {
         );
     }
     let (result, received, total) = export_and(Format::Jsonl, clear);
-    result.unwrap();
+    let gaps = result.unwrap();
     let last = jsonl(&received).pop().unwrap();
     assert_eq!(
         (&last["kind"], &last["to"]),
         (&json!("gap"), &json!(total)),
         "{last}"
     );
+    let [gap] = gaps[..] else {
+        panic!("one gap: {gaps:?}");
+    };
+    assert_eq!((json!(gap.from), gap.to), (last["from"].clone(), total));
 }

@@ -411,7 +411,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The whole journal of an execution in another format */
+        /**
+         * The whole journal of an execution in another format
+         * @description The header `ostler-lost-bytes` says how many bytes of it were lost, for example to a full disk, when the response began. For a client that sends `TE: trailers`, the trailer of the same name says after the body how many are missing in it.
+         */
         get: operations["executions.export.export"];
         put?: never;
         post?: never;

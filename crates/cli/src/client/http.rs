@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
-use hyper::header::HeaderName;
+use hyper::header::{HeaderMap, HeaderName};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ostler_api::Problem;
@@ -190,9 +190,7 @@ impl DaemonClient {
 impl DaemonResponse {
     /// The number in a header; 0 without one.
     pub(crate) fn header_number(&self, name: &HeaderName) -> u64 {
-        let value = self.response.headers().get(name);
-        let text = value.and_then(|value| value.to_str().ok());
-        text.and_then(|text| text.parse().ok()).unwrap_or(0)
+        number_in(self.response.headers(), name).unwrap_or(0)
     }
 
     pub(crate) async fn into_bytes(self) -> Result<Bytes, CommandError> {
@@ -208,6 +206,11 @@ impl DaemonResponse {
     pub(crate) fn into_parts(self) -> (Incoming, JoinSet<()>) {
         (self.response.into_body(), self.connection)
     }
+}
+
+/// The number in a field of a header or a trailer; none without one.
+pub(crate) fn number_in(fields: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    fields.get(name)?.to_str().ok()?.parse().ok()
 }
 
 async fn exchange(
@@ -247,7 +250,8 @@ fn build_request(
     let mut request = Request::builder()
         .method(method)
         .uri(path)
-        .header("host", "ostler");
+        .header("host", "ostler")
+        .header("te", "trailers");
     if let Some(kind) = content_type {
         request = request.header("content-type", kind);
     }

@@ -7,7 +7,7 @@ mod retry;
 mod websocket;
 
 pub(crate) use frames::OutputFrames;
-pub(crate) use http::{DaemonClient, DaemonResponse, RequestBody};
+pub(crate) use http::{DaemonClient, DaemonResponse, RequestBody, number_in};
 pub(crate) use interaction_socket::InteractionSocket;
 pub(crate) use retry::{RetryLimit, is_daemon_exiting};
 pub(crate) use websocket::{SocketEvent, TerminalSocket};

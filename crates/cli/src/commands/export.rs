@@ -15,7 +15,7 @@ use ostler_model::ErrorCode;
 
 use super::attached_run::ForwardedSignals;
 use super::ids;
-use crate::client::{DaemonClient, DaemonResponse, RequestBody};
+use crate::client::{DaemonClient, DaemonResponse, RequestBody, number_in};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult, output_failed};
 use crate::missing_output::{LossScope, MissingOutput};
@@ -86,7 +86,7 @@ pub(crate) fn run(context: &CliContext, args: &ExportArgs) -> CommandResult {
             Ok(answer) => answer,
             Err(error) => return Err(ids::suggest(&client, &args.id, error).await),
         };
-        let missing = MissingOutput::of_lost_bytes(response.header_number(&LOST_BYTES_HEADER));
+        let lost_before = response.header_number(&LOST_BYTES_HEADER);
         let written = match args.output.as_deref().map(ExportTarget::of) {
             Some(ExportTarget::File { path, mode }) => {
                 let mut signals = ForwardedSignals::install()?;
@@ -103,9 +103,11 @@ pub(crate) fn run(context: &CliContext, args: &ExportArgs) -> CommandResult {
                 copy(response, &mut stdout, |error| output_failed(&error)).await
             }
         };
-        if let Err(error) = written {
-            return Err(cause_of(&client, &args.id, error).await);
-        }
+        let lost = match written {
+            Ok(lost) => lost,
+            Err(error) => return Err(cause_of(&client, &args.id, error).await),
+        };
+        let missing = MissingOutput::of_lost_bytes(lost.unwrap_or(lost_before));
         check_complete(&client, &args.id, missing).await
     })
 }
@@ -185,34 +187,47 @@ fn write_error(path: &Path) -> impl Fn(io::Error) -> CommandError {
     }
 }
 
-/// Writes to a temporary file and renames it when it is complete.
-async fn to_file(response: DaemonResponse, file: &Path, mode: u32) -> Result<(), CommandError> {
+/// Writes to a temporary file and renames it when it is complete; returns as [`copy`].
+async fn to_file(
+    response: DaemonResponse,
+    file: &Path,
+    mode: u32,
+) -> Result<Option<u64>, CommandError> {
     let failed = write_error(file);
     // Never a file of another user, and never through a symbolic link.
     let mut target = AtomicFile::create_unique(file, mode).map_err(&failed)?;
-    copy(response, &mut target, &failed).await?;
-    target.commit().map_err(failed)
+    let lost = copy(response, &mut target, &failed).await?;
+    target.commit().map_err(failed)?;
+    Ok(lost)
 }
 
-/// Writes to what is there.
-async fn to_device(response: DaemonResponse, path: &Path) -> Result<(), CommandError> {
+/// Writes to what is there; returns as [`copy`].
+async fn to_device(response: DaemonResponse, path: &Path) -> Result<Option<u64>, CommandError> {
     let failed = write_error(path);
     let device = OpenOptions::new().append(true).open(path);
     let mut device = device.map_err(&failed)?;
     copy(response, &mut device, failed).await
 }
 
+/// Copies the body; returns how many bytes are missing in it because they were lost, where the daemon
+/// says so.
 async fn copy(
     response: DaemonResponse,
     target: &mut impl Write,
     failed: impl Fn(io::Error) -> CommandError,
-) -> Result<(), CommandError> {
+) -> Result<Option<u64>, CommandError> {
+    let mut lost = None;
     let (mut body, _connection) = response.into_parts();
     while let Some(piece) = body.frame().await {
         let piece = piece.map_err(|error| CommandError::Disconnected(error.to_string()))?;
-        if let Ok(data) = piece.into_data() {
-            target.write_all(&data).map_err(&failed)?;
+        match piece.into_data() {
+            Ok(data) => target.write_all(&data).map_err(&failed)?,
+            Err(other) => {
+                let fields = other.into_trailers().ok();
+                lost = fields.and_then(|fields| number_in(&fields, &LOST_BYTES_HEADER));
+            }
         }
     }
-    target.flush().map_err(failed)
+    target.flush().map_err(failed)?;
+    Ok(lost)
 }

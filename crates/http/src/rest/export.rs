@@ -4,14 +4,16 @@ use std::io::{self, BufWriter, Write};
 
 use axum::body::Body as HttpBody;
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use ostler_engine::{ExecutionInfo, lost_bytes};
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use ostler_engine::{Engine, ExecutionInfo, lost_bytes, lost_tail};
 use ostler_export::{ExportSubject, Format, UnknownFormat, export as export_journal};
-use ostler_journal::Journal;
-use ostler_model::{ErrorCode, EventRecord};
+use ostler_journal::{Gap, Journal};
+use ostler_model::{Caller, ErrorCode, EventRecord};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -29,8 +31,11 @@ const PIECE_BYTES: usize = 64 * 1024;
 const PIECES: usize = 4;
 
 /// Bytes of output missing in the response because they were lost, for example to a full disk. What
-/// was dropped on purpose does not count.
-pub const LOST_BYTES_HEADER: HeaderName = HeaderName::from_static("ostler-lost-bytes");
+/// was dropped on purpose does not count. The header has those that were lost when the response
+/// began; the trailer of the same name those that are missing in it.
+pub const LOST_BYTES_HEADER: HeaderName = HeaderName::from_static(LOST_BYTES_TRAILER);
+/// Its name.
+const LOST_BYTES_TRAILER: &str = "ostler-lost-bytes";
 
 const EXPORT: &[Parameter] = &[Parameter::required(
     "format",
@@ -47,7 +52,10 @@ const EXPORT: &[Parameter] = &[Parameter::required(
     "The format",
 )];
 
-/// `GET /api/v1/executions/{id}/export`: the whole journal of an execution in another format.
+/// `GET /api/v1/executions/{id}/export`: the whole journal of an execution in another format. The
+/// header `ostler-lost-bytes` says how many bytes of it were lost, for example to a full disk, when
+/// the response began. For a client that sends `TE: trailers`, the trailer of the same name says after
+/// the body how many are missing in it.
 pub(super) async fn export(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -63,62 +71,119 @@ pub(super) async fn export(
     let events = state.engine.events(&caller, &id)?;
     let newest_info = || state.engine.info(&caller, &id);
     let lost = lost_bytes(newest_info, &journal, 0..u64::MAX)?;
+    let source = ExportSource {
+        tail: lost_tail(&info, &journal)?,
+        engine: state.engine.clone(),
+        caller: caller.clone(),
+        journal,
+        info,
+        events,
+    };
     let (sender, mut receiver) = mpsc::channel(PIECES);
-    let work =
-        tokio::task::spawn_blocking(move || write_export(&journal, &info, &events, format, sender));
-    let (first, work) = first_piece(&mut receiver, work).await?;
-    let pieces = stream::unfold((receiver, work), |(mut receiver, work)| async move {
+    let work = tokio::task::spawn_blocking(move || source.write(format, sender));
+    let first = first_piece(&mut receiver, work).await?;
+    let pieces = stream::unfold((receiver, first.rest), |(mut receiver, rest)| async move {
         if let Some(piece) = receiver.recv().await {
-            return Some((Ok(piece), (receiver, work)));
+            return Some((Ok(Frame::data(piece)), (receiver, rest)));
         }
-        let error = work?.await.map_err(io::Error::other).flatten().err()?;
-        Some((Err(error), (receiver, None)))
+        let lost = match rest? {
+            ExportRest::Work(work) => work.await.map_err(io::Error::other).flatten(),
+            ExportRest::Done(lost) => Ok(lost),
+        };
+        Some((lost.map(trailer), (receiver, None)))
     });
-    let pieces = stream::iter(first.map(Ok)).chain(pieces);
+    let pieces = stream::iter(first.piece.map(|it| Ok(Frame::data(it)))).chain(pieces);
     let headers = [
         (
             header::CONTENT_TYPE,
             HeaderValue::from_static(media_type(format)),
         ),
+        (
+            header::TRAILER,
+            HeaderValue::from_static(LOST_BYTES_TRAILER),
+        ),
         (LOST_BYTES_HEADER, HeaderValue::from(lost)),
     ];
-    Ok((headers, HttpBody::from_stream(pieces)).into_response())
+    Ok((headers, HttpBody::new(StreamBody::new(pieces))).into_response())
+}
+
+/// What follows the pieces of an export.
+enum ExportRest {
+    /// The work that writes them; its result is the number of lost bytes.
+    Work(JoinHandle<io::Result<u64>>),
+    /// The number of lost bytes.
+    Done(u64),
+}
+
+/// The beginning of an export.
+struct FirstPiece {
+    /// None where there is no output.
+    piece: Option<Bytes>,
+    rest: Option<ExportRest>,
 }
 
 /// The first piece, which is awaited so that a journal that cannot be read is answered with an error;
-/// later, the body breaks off. The work is returned where it is not done.
+/// later, the body breaks off.
 async fn first_piece(
     receiver: &mut mpsc::Receiver<Bytes>,
-    work: JoinHandle<io::Result<()>>,
-) -> RestResult<(Option<Bytes>, Option<JoinHandle<io::Result<()>>>)> {
-    if let Some(first) = receiver.recv().await {
-        return Ok((Some(first), Some(work)));
+    work: JoinHandle<io::Result<u64>>,
+) -> RestResult<FirstPiece> {
+    let piece = receiver.recv().await;
+    if piece.is_some() {
+        let rest = Some(ExportRest::Work(work));
+        return Ok(FirstPiece { piece, rest });
     }
     let written = work.await.map_err(io::Error::other).flatten();
-    written
+    let lost = written
         .map_err(|error| HttpProblem::new(ErrorCode::OutputRetrieval, error.to_string(), None))?;
-    Ok((None, None))
+    let rest = Some(ExportRest::Done(lost));
+    Ok(FirstPiece { piece, rest })
 }
 
-fn write_export(
-    journal: &Journal,
-    info: &ExecutionInfo,
-    events: &[EventRecord],
-    format: Format,
-    sender: mpsc::Sender<Bytes>,
-) -> io::Result<()> {
-    let subject = ExportSubject {
-        id: info.id,
-        spec: Some(&info.spec),
-        events,
-    };
-    let mut out = BufWriter::with_capacity(PIECE_BYTES, ChannelWriter(sender));
-    if let Err(error) = export_journal(journal, &subject, format, &mut out) {
-        // What is buffered is not sent: a failure before the first piece is an error of the request.
-        let _unsent = out.into_parts();
-        return Err(io::Error::other(error));
+/// The trailer with the number of lost bytes.
+fn trailer(lost: u64) -> Frame<Bytes> {
+    let mut fields = HeaderMap::new();
+    fields.insert(LOST_BYTES_HEADER, HeaderValue::from(lost));
+    Frame::trailers(fields)
+}
+
+/// What an export is made from.
+struct ExportSource {
+    engine: Engine,
+    caller: Caller,
+    journal: Journal,
+    info: ExecutionInfo,
+    events: Vec<EventRecord>,
+    /// The last output that no file held at first.
+    tail: Option<Gap>,
+}
+
+impl ExportSource {
+    /// Sends the export in pieces; returns how many bytes are missing in it because they were lost.
+    fn write(&self, format: Format, sender: mpsc::Sender<Bytes>) -> io::Result<u64> {
+        let subject = ExportSubject {
+            id: self.info.id,
+            spec: Some(&self.info.spec),
+            events: &self.events,
+        };
+        let mut out = BufWriter::with_capacity(PIECE_BYTES, ChannelWriter(sender));
+        let gaps = match export_journal(&self.journal, &subject, format, &mut out) {
+            Ok(gaps) => gaps,
+            Err(error) => {
+                // What is buffered is not sent: a failure before the first piece is an error of the
+                // request.
+                let _unsent = out.into_parts();
+                return Err(io::Error::other(error));
+            }
+        };
+        out.flush()?;
+        // Only now: what is dropped on purpose is on record after it.
+        let id = self.info.id.to_string();
+        let info = self.engine.info(&self.caller, &id);
+        let info = info.map_err(io::Error::other)?;
+        let gaps = gaps.into_iter().chain(self.tail);
+        Ok(gaps.map(|gap| info.lost_bytes(gap.from, gap.to)).sum())
     }
-    out.flush()
 }
 
 const fn media_type(format: Format) -> &'static str {
