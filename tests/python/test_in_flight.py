@@ -6,6 +6,7 @@ import time
 import pytest
 
 from harness import until
+from harness.tiers import each_once
 from harness.wire import RawMcpClient
 
 #: Kills of one client's daemons: from five in ten seconds on it pauses before the next one.
@@ -21,8 +22,7 @@ def runs(installation, name):
 
 
 @pytest.mark.limit(180)
-@pytest.mark.parametrize("transport", ["pipe", "socket", "file"])
-@pytest.mark.parametrize("count", [1, 8, 32])
+@pytest.mark.parametrize(("count", "transport"), each_once([1, 8, 32], ["pipe", "socket", "file"]))
 def test_calls_in_flight_are_answered_under_the_next_daemon(each_installation, count, transport):
     installation = each_installation
     chance = random.Random(count)
@@ -69,8 +69,7 @@ def test_several_daemons_in_a_row_may_die(each_installation):
 
 
 @pytest.mark.limit(180)
-@pytest.mark.parametrize("transport", ["pipe", "socket", "file"])
-@pytest.mark.parametrize("after", ["start", "answer"])
+@pytest.mark.parametrize(("transport", "after"), each_once(["pipe", "socket", "file"], ["start", "answer"]))
 def test_a_proxy_never_gives_up(each_installation, transport, after):
     installation = each_installation
     stderr_path = installation.work / f"stderr-{transport}-{after}"

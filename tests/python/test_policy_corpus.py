@@ -9,6 +9,7 @@ import pytest
 
 from harness.installation import ProblemError
 from harness.isolation_client import INTERFACES, IsolationOptions
+from harness.tiers import each_once
 
 CORPUS = Path(__file__).parents[2] / "crates" / "policy" / "tests" / "corpus"
 #: How many attempts of each class are put to the command line.
@@ -114,8 +115,7 @@ def shipped(make_installation):
     return prepared(installation)
 
 
-@pytest.mark.parametrize("interface", INTERFACES)
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize(("name", "interface"), each_once(REAL, INTERFACES))
 def test_none_gets_through_the_shipped_policy(shipped, interface, name):
     usable(name)
     shell, script, _ = REAL[name]

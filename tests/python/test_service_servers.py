@@ -12,6 +12,7 @@ from harness.installation import NOBODY, is_root
 from harness.procs import ProcessHandle
 from harness.servers import FULL, QUICK
 from harness.services import STARTED, ServerProject, projects, taken
+from harness.tiers import each_once
 
 pytestmark = [pytest.mark.anyio, pytest.mark.limit(120)]
 
@@ -19,8 +20,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.limit(120)]
 SOON_SECONDS = 20
 #: The default port of Next; it fails where it is given a port in use.
 NEXT_PORT = 3000
-SERVERS = [*QUICK, *(pytest.param(server, marks=pytest.mark.full) for server in FULL)]
-NAMES = [*map(str, [*QUICK, *FULL])]
+SERVERS = [*QUICK, *FULL]
 
 
 @dataclasses.dataclass
@@ -107,8 +107,7 @@ def assert_ready(site, started, port):
     return info
 
 
-@pytest.mark.parametrize("interface", INTERFACES)
-@pytest.mark.parametrize("server", SERVERS, ids=NAMES)
+@pytest.mark.parametrize(("server", "interface"), each_once(SERVERS, INTERFACES, only_full=FULL))
 async def test_a_server_is_known_ready_and_stopped_whole(site, interface):
     async with site.agent() as agent:
         started = await INTERFACES[interface](site, agent)
@@ -135,8 +134,7 @@ async def test_an_ordinary_user_gets_the_same_report(make_site):
             assert started.text.startswith("Service failed to become ready: "), started.text
 
 
-@pytest.mark.parametrize("victim", ["leader", "server"])
-@pytest.mark.parametrize("server", SERVERS, ids=NAMES)
+@pytest.mark.parametrize(("server", "victim"), each_once(SERVERS, ["leader", "server"], only_full=FULL))
 async def test_a_crash_after_ready_is_reported(site, victim):
     async with site.agent() as agent:
         started = await by_exec(site, agent)
@@ -159,8 +157,7 @@ async def test_a_crash_after_ready_is_reported(site, victim):
             site.assert_gone(started.id)
 
 
-@pytest.mark.parametrize("interface", ["exec", "terminal"])
-@pytest.mark.parametrize("server", SERVERS, ids=NAMES)
+@pytest.mark.parametrize(("server", "interface"), each_once(SERVERS, ["terminal", "exec"], only_full=FULL))
 async def test_a_taken_port_is_explained_soon(site, interface):
     async with site.agent() as agent:
         with taken(site.port):

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from harness import Terminals, until
+from harness.tiers import each_once
 from test_terminal_programs import PYTHON, node
 
 pytestmark = pytest.mark.anyio
@@ -122,17 +123,16 @@ async def test_output_is_answered_as_it_was_written(installation):
 # pty_run
 
 
-@pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
-@pytest.mark.parametrize(
-    "keys",
-    [["ctrl-q"], ["ctrl-l"], ["tab"], ["escape"], ["up"], ["up", "down"], ["left"], ["ctrl-r"], ["e", "c", "h"]],
-    ids=" ".join,
-)
-async def test_a_command_runs_whatever_keys_were_typed_before(installation, kind, keys):
+#: Keys before a command, separated by spaces.
+KEYS = ["ctrl-q", "ctrl-l", "tab", "escape", "up", "up down", "left", "ctrl-r", "e c h"]
+
+
+@pytest.mark.parametrize(("keys", "kind"), each_once(KEYS, ["bash", "zsh", "fish"]))
+async def test_a_command_runs_whatever_keys_were_typed_before(installation, keys, kind):
     async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell(kind)
         await shell.must("pty_run", script="echo before")
-        await shell.keys(*keys)
+        await shell.keys(*keys.split())
         reply = await shell.must("pty_run", script="echo $((6 * 7))" if kind != "fish" else "math 6 x 7")
         assert reply.value("exit_status") == 0, reply
         assert re.search(r"^42$", reply.text, re.MULTILINE), reply

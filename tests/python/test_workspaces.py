@@ -9,6 +9,7 @@ import pytest
 
 from harness.installation import NOBODY, Installation, ProblemError, is_root
 from harness.isolation_client import INTERFACES, IsolationOptions
+from harness.tiers import each_once
 
 USERS = ("root", "user") if is_root() else ("user",)
 #: System trees in which certainly no workspace is.
@@ -73,8 +74,7 @@ def test_a_project_of_the_caller_is_written(installation, interface):
     assert there, result.text
 
 
-@pytest.mark.parametrize("directory", SYSTEM)
-@pytest.mark.parametrize("interface", INTERFACES)
+@pytest.mark.parametrize(("directory", "interface"), each_once(SYSTEM, INTERFACES))
 def test_system_trees_are_no_workspace(installation, interface, directory):
     result, there = planted(installation, interface, directory)
     assert not there, result.text

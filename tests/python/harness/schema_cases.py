@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from .procs import until
 
 #: Requests of each kind for each operation.
-EXAMPLES = 10
+EXAMPLES = 4
 EXAMPLES_FULL = 300
 #: The program of every command that a request starts.
 HARMLESS = "true"

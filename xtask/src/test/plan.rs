@@ -30,8 +30,8 @@ impl StepContext<'_> {
 /// What a step occupies while it runs: of two steps in one lane, the second waits for the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// Cargo's directory; most of these steps compute.
-    Cargo,
+    /// Cargo's directory, and the browser: most of these steps compute.
+    Compute,
     /// The installed programs; most of these steps wait.
     Programs,
     /// The whole machine: such a step measures time or limits.
@@ -69,18 +69,26 @@ const fn step(
 
 /// Cheap checks first, so that a typing error is reported within a minute. While cargo compiles,
 /// the programs that later steps need are installed; while the unit tests wait, the Python tests
-/// run beside them.
+/// run beside them, and other clients beside the browser.
 pub(super) const STEPS: &[TestStep] = &[
     step("setup", Tier::Quick, Lane::Programs, &[], steps::setup),
     // Before the build: one of the release has the page.
     step("web", Tier::Quick, Lane::Programs, &["setup"], web::run),
-    step("fmt", Tier::Quick, Lane::Cargo, &[], steps::fmt),
-    step("tidy", Tier::Quick, Lane::Cargo, &[], steps::tidy),
-    step("clippy", Tier::Quick, Lane::Cargo, &[], steps::clippy),
-    step("build", Tier::Quick, Lane::Cargo, &["web"], steps::build),
-    step("unit", Tier::Quick, Lane::Cargo, &["setup"], steps::unit),
-    step("doctest", Tier::Quick, Lane::Cargo, &[], steps::doctest),
-    step("doc", Tier::Quick, Lane::Cargo, &[], steps::doc),
+    step("fmt", Tier::Quick, Lane::Compute, &[], steps::fmt),
+    step("tidy", Tier::Quick, Lane::Compute, &[], steps::tidy),
+    step("clippy", Tier::Quick, Lane::Compute, &[], steps::clippy),
+    step("build", Tier::Quick, Lane::Compute, &["web"], steps::build),
+    step("unit", Tier::Quick, Lane::Compute, &["setup"], steps::unit),
+    step("doctest", Tier::Quick, Lane::Compute, &[], steps::doctest),
+    step("doc", Tier::Quick, Lane::Compute, &[], steps::doc),
+    // Its tests expect answers within seconds: not beside the six of Python.
+    step(
+        "browser",
+        Tier::Quick,
+        Lane::Compute,
+        &["setup", "web", "build", "python"],
+        web::browser,
+    ),
     step(
         "python",
         Tier::Quick,
@@ -103,13 +111,6 @@ pub(super) const STEPS: &[TestStep] = &[
         clients::run,
     ),
     step(
-        "browser",
-        Tier::Quick,
-        Lane::Programs,
-        &["setup", "web", "build"],
-        web::browser,
-    ),
-    step(
         "chaos",
         Tier::Quick,
         Lane::Programs,
@@ -125,5 +126,5 @@ pub(super) const STEPS: &[TestStep] = &[
     ),
     step("guest", Tier::Full, Lane::Machine, &["build"], vm::run),
     step("fuzz", Tier::Full, Lane::Machine, &[], steps::fuzz),
-    step("deny", Tier::Full, Lane::Cargo, &["setup"], steps::deny),
+    step("deny", Tier::Full, Lane::Compute, &["setup"], steps::deny),
 ];
