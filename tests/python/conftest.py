@@ -17,8 +17,10 @@ from harness.user import temporary_user
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: The default timeout of a test in seconds.
+#: The default timeout of a test, and of its end, in seconds.
 LIMIT_SECONDS = 60
+#: The shortest timeout of what comes before a test: the first of a module sets up what the others share.
+SETUP_SECONDS = 300
 
 # A shell without job control starts what runs in the background with SIGINT ignored, and all that is started by it inherits that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -38,20 +40,36 @@ def binary():
     return path
 
 
-@pytest.fixture(autouse=True)
-def limit(request):
-    """Ends a test that hangs."""
-    mark = request.node.get_closest_marker("limit")
-    seconds = mark.args[0] if mark else LIMIT_SECONDS
+def within_limit(item, at_least=0):
+    """Ends a phase of a test that hangs. Not between phases: there an exception would end the whole run."""
+    mark = item.get_closest_marker("limit")
+    seconds = max(mark.args[0] if mark else LIMIT_SECONDS, at_least)
 
     def ring(_signal, _frame):
         raise TimeoutError(f"the test took longer than {seconds} s")
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item):
+    return (yield from within_limit(item, SETUP_SECONDS))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item):
+    return (yield from within_limit(item))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item):
+    return (yield from within_limit(item))
 
 
 def pytest_collection_modifyitems(config, items):

@@ -54,6 +54,7 @@ impl InteractionTable {
     }
 }
 
+/// Whether two prompts stand at one place, as far as their places are known.
 fn is_same_place(one: Option<PromptPlace>, other: Option<PromptPlace>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.is_same(other),

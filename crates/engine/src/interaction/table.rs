@@ -470,7 +470,6 @@ impl InteractionTable {
     }
 }
 
-/// Whether two prompts stand at one place, as far as their places are known.
 fn check_limit(open: usize, limit: usize, bound: InteractionBound) -> Result<(), InteractionError> {
     if open < limit {
         return Ok(());
