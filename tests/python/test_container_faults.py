@@ -319,14 +319,14 @@ def test_a_command_that_stops_its_runner_is_ended(container_backend):
     assert (container_backend.work / "log").read_text() == "ran\n" and works(container_backend)
 
 
-SPOILING = [
+DAMAGING_SCRIPTS = [
     "rm -f init.sock", "mv init.sock other", "rm -rf *; mkdir init.sock", "chmod 0 init.sock .", "ln -sf /etc/passwd init.sock",
     "dd if=/dev/zero of=fill bs=1M count=8", "dd if=/dev/zero of=/tmp/fill bs=1M count=600",
     "dd if=/dev/zero of=/run/secrets/fill bs=1M count=8", "echo x > /proc/1/fd/1; echo x > /proc/1/fd/2",
 ]
 
 
-@pytest.mark.parametrize(("script", "user"), each_once(SPOILING, ["user", "root"]))
+@pytest.mark.parametrize(("script", "user"), each_once(DAMAGING_SCRIPTS, ["user", "root"]))
 def test_no_command_spoils_the_next_start(make_container_backend, docker_engine, script, user):
     """What is at /run/ostler is the user's own where the container's user is root as the daemon's is."""
     backend = make_container_backend(docker_engine, settings='users = ["root"]')

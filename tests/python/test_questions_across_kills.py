@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from harness import until
-from harness.installation import ProblemError, is_root
+from harness.installation import ASK_TOUCH, ProblemError, is_root
 
 ENV = [["PATH", "/usr/bin:/bin"]]
 GONE = {"status": "cancelled", "reason": {"kind": "engine_killed"}}
@@ -156,18 +156,6 @@ def test_what_a_shutdown_cancelled_is_told_by_the_next_daemon(host):
     assert "shutting down" in host.rest("GET", f"/api/v1/interactions/{question}")["end"]["text"]
 
 
-RULES = """
-default = "allow"
-[[rule]]
-id = "ask-touch"
-prefix = ["touch"]
-decision = "ask"
-justification = "to be asked"
-match = ["touch"]
-not_match = ["true"]
-"""
-
-
 @pytest.fixture
 def asking(installation):
     """A daemon that asks before each `touch`."""
@@ -175,7 +163,7 @@ def asking(installation):
 
 
 def with_policy(host):
-    host.write_policy(RULES)
+    host.write_policy(ASK_TOUCH)
     host.cli("ps")
     return host
 

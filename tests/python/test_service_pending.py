@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from harness import until
+from harness.installation import ASK_TOUCH
 from harness.service_client import ServiceClient
 
 pytestmark = pytest.mark.anyio
@@ -21,18 +22,6 @@ depends_on = ["db"]
 [services.api]
 command = "exec sleep 300"
 depends_on = ["web"]
-"""
-
-RULES = """
-default = "allow"
-
-[[rule]]
-id = "ask-touch"
-prefix = ["touch"]
-decision = "ask"
-justification = "someone looks first"
-match = ["touch x"]
-not_match = ["true"]
 """
 
 
@@ -119,7 +108,7 @@ async def test_nothing_starts_for_a_session_that_ended(workspace):
 
 
 async def test_a_question_about_a_later_service_is_noted(installation):
-    installation.write_policy(RULES)
+    installation.write_policy(ASK_TOUCH)
     (installation.work / "ostler.toml").write_text(MANIFEST.replace('"exec sleep 300"\ndepends_on = ["db"]', '["touch", "made"]\ndepends_on = ["db"]'))
     async with ServiceClient.open("mcp", installation) as client:
         await client.agent.must("service", action="up", name="web", wait_ms=0)

@@ -59,6 +59,20 @@ class ProblemError(AssertionError):
         self.code = self.problem.get("code")
 
 
+#: A policy that asks a person before each `touch`.
+ASK_TOUCH = """
+default = "allow"
+
+[[rule]]
+id = "ask-touch"
+prefix = ["touch"]
+decision = "ask"
+justification = "someone looks first"
+match = ["touch x"]
+not_match = ["true"]
+"""
+
+
 class Installation:
     """The binary in a temporary directory, run as the current or as an unprivileged user; `without`
     names kernel features that it does not have (`probes/without.py`)."""

@@ -34,10 +34,8 @@ impl ServiceManager {
         names: &[String],
         base: &StartRequest,
     ) -> Result<UpResult, Error> {
-        let UpPlan { parts, requested } = self.plan_up(caller, cwd, names, base)?;
-        let starter = ServiceStarter::new(self, caller, &parts.context);
-        let outcomes = Box::pin(starter.run_to_end(&parts.steps)).await;
-        start_plan::collect_outcomes(&parts.steps, &requested, outcomes)
+        self.service_up_within(caller, cwd, names, base, UpLimits::default())
+            .await
     }
 
     /// See [`Engine::service_up_within`](crate::Engine::service_up_within).
