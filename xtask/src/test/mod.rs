@@ -1,5 +1,6 @@
 //! All tests in one command, with one result at the end.
 
+mod cargo;
 mod clients;
 mod conformance;
 mod plan;

@@ -45,7 +45,8 @@ pub(super) struct TestStep {
     /// The first tier that runs it.
     pub(super) tier: Tier,
     pub(super) lane: Lane,
-    /// The steps that must have ended before it begins, whatever their result.
+    /// The steps that must have ended before it begins, whatever their result. One that the tier does
+    /// not have is not waited for.
     pub(super) after: &'static [&'static str],
     /// Runs it. `Err` is a step that could not be run at all.
     pub(super) run: fn(StepContext<'_>) -> Result<TestCounts>,
@@ -72,12 +73,12 @@ const fn step(
 /// run beside them, and other clients beside the browser.
 pub(super) const STEPS: &[TestStep] = &[
     step("setup", Tier::Quick, Lane::Programs, &[], steps::setup),
-    // Before the build: one of the release has the page.
     step("web", Tier::Quick, Lane::Programs, &["setup"], web::run),
     step("fmt", Tier::Quick, Lane::Compute, &[], steps::fmt),
     step("tidy", Tier::Quick, Lane::Compute, &[], steps::tidy),
-    step("clippy", Tier::Quick, Lane::Compute, &[], steps::clippy),
-    step("build", Tier::Quick, Lane::Compute, &["web"], steps::build),
+    step("build", Tier::Quick, Lane::Compute, &[], steps::build),
+    // It embeds the page.
+    step("dist", Tier::Full, Lane::Compute, &["web"], steps::dist),
     step("unit", Tier::Quick, Lane::Compute, &["setup"], steps::unit),
     step("doctest", Tier::Quick, Lane::Compute, &[], steps::doctest),
     step("doc", Tier::Quick, Lane::Compute, &[], steps::doc),
@@ -86,45 +87,51 @@ pub(super) const STEPS: &[TestStep] = &[
         "browser",
         Tier::Quick,
         Lane::Compute,
-        &["setup", "web", "build", "python"],
+        &["setup", "web", "build", "dist", "python"],
         web::browser,
     ),
     step(
         "python",
         Tier::Quick,
         Lane::Programs,
-        &["setup", "build"],
+        &["setup", "build", "dist"],
         steps::python,
     ),
     step(
         "conformance",
         Tier::Quick,
         Lane::Programs,
-        &["setup", "build"],
+        &["setup", "build", "dist"],
         conformance::run,
     ),
     step(
         "clients",
         Tier::Quick,
         Lane::Programs,
-        &["setup", "build"],
+        &["setup", "build", "dist"],
         clients::run,
     ),
     step(
         "chaos",
         Tier::Quick,
         Lane::Programs,
-        &["build"],
+        &["build", "dist"],
         steps::chaos,
     ),
     step(
         "measured",
         Tier::Quick,
         Lane::Machine,
-        &["setup", "build"],
+        &["setup", "build", "dist"],
         steps::measured,
     ),
-    step("guest", Tier::Full, Lane::Machine, &["build"], vm::run),
+    step(
+        "guest",
+        Tier::Full,
+        Lane::Machine,
+        &["build", "dist"],
+        vm::run,
+    ),
     step("fuzz", Tier::Full, Lane::Machine, &[], steps::fuzz),
     step("deny", Tier::Full, Lane::Compute, &["setup"], steps::deny),
 ];

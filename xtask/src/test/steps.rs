@@ -4,19 +4,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
+use super::cargo::{self, WORKSPACE_FLAGS};
 use super::plan::StepContext;
 use crate::console::{CheckResult, print_line};
 use crate::setup::Tier;
 use crate::test_counts::TestCounts;
 use crate::{chaos, setup, shell, tidy};
 
-/// The flags of every build: with the same packages and features, cargo compiles nothing twice. No
-/// code is disabled by the feature.
-const WORKSPACE_FLAGS: &[&str] = &[
-    "--workspace",
-    "--features",
-    "ostler-mcp/conformance-fixtures",
-];
 /// The number of concurrent Python tests.
 const PYTHON_WORKERS: &str = "6";
 /// More failures than this are not accidental, and are not retried.
@@ -42,36 +36,25 @@ fn to_counts(verdict: CheckResult) -> TestCounts {
 }
 
 pub(super) fn fmt(context: StepContext<'_>) -> Result<TestCounts> {
-    run_counted(cargo(context, &["fmt", "--all", "--check"]))
-}
-
-pub(super) fn clippy(context: StepContext<'_>) -> Result<TestCounts> {
-    run_counted(cargo(
-        context,
-        &[
-            &["clippy"],
-            WORKSPACE_FLAGS,
-            &["--all-targets", "--", "-D", "warnings"],
-        ]
-        .concat(),
-    ))
+    run_counted(cargo::command(context, &["fmt", "--all", "--check"]))
 }
 
 /// Runs the unit tests by nextest, or by cargo's own runner where nextest is not installed. Tests
 /// of the full tier have names that begin with `full_`.
 pub(super) fn unit(context: StepContext<'_>) -> Result<TestCounts> {
     let full = context.tier == Tier::Full;
-    if shell::capture(&mut cargo(context, &["nextest", "--version"])).is_ok() {
+    if shell::capture(&mut cargo::command(context, &["nextest", "--version"])).is_ok() {
         let profile = if full { "full" } else { "default" };
         let options = ["--no-fail-fast", "--profile", profile];
         let nextest = [&["nextest", "run"], WORKSPACE_FLAGS, &options].concat();
-        return run_parsed(&mut cargo(context, &nextest));
+        return run_parsed(&mut cargo::workspace_build(context, &nextest)?);
     }
     print_line(format_args!(
         "cargo-nextest is not here; `cargo xtask setup --full` would build it"
     ));
     let options = ["--all-targets", "--no-fail-fast"];
-    let mut test = cargo(context, &[&["test"], WORKSPACE_FLAGS, &options].concat());
+    let test = [&["test"], WORKSPACE_FLAGS, &options].concat();
+    let mut test = cargo::workspace_build(context, &test)?;
     let but_full = ["--", "--skip", "::full_"];
     run_parsed(test.args(but_full.iter().filter(|_| !full)))
 }
@@ -81,19 +64,18 @@ pub(super) fn fuzz(context: StepContext<'_>) -> Result<TestCounts> {
     let options = ["--no-fail-fast", "--profile", "full"];
     let targets = ["-E", "test(/(^|::)fuzz_/)"];
     let nextest = [&["nextest", "run"], WORKSPACE_FLAGS, &options, &targets].concat();
-    run_parsed(cargo(context, &nextest).env("OSTLER_FUZZ_SECONDS", FUZZ_SECONDS))
+    let mut nextest = cargo::workspace_build(context, &nextest)?;
+    run_parsed(nextest.env("OSTLER_FUZZ_SECONDS", FUZZ_SECONDS))
 }
 
 pub(super) fn doctest(context: StepContext<'_>) -> Result<TestCounts> {
     let options = ["--doc", "--no-fail-fast"];
-    run_parsed(&mut cargo(
-        context,
-        &[&["test"], WORKSPACE_FLAGS, &options].concat(),
-    ))
+    let test = [&["test"], WORKSPACE_FLAGS, &options].concat();
+    run_parsed(&mut cargo::workspace_build(context, &test)?)
 }
 
 pub(super) fn doc(context: StepContext<'_>) -> Result<TestCounts> {
-    let mut doc = cargo(
+    let mut doc = cargo::command(
         context,
         &[&["doc"], WORKSPACE_FLAGS, &["--no-deps"]].concat(),
     );
@@ -101,18 +83,17 @@ pub(super) fn doc(context: StepContext<'_>) -> Result<TestCounts> {
     run_counted(doc)
 }
 
-/// Builds all that the later steps run, so that nothing compiles beside them; and the release build
-/// where that is tested.
+/// Builds all that the later steps run, with clippy's lints, so that nothing compiles beside them.
 pub(super) fn build(context: StepContext<'_>) -> Result<TestCounts> {
-    let mut tally = run_counted(cargo(
-        context,
-        &[&["test"], WORKSPACE_FLAGS, &["--no-run", "--quiet"]].concat(),
-    ))?;
-    if context.tier == Tier::Full {
-        let dist = ["build", "--profile", "dist", "--package", "ostler-cli"];
-        tally += run_counted(cargo(context, &dist))?;
-    }
-    Ok(tally)
+    let options = ["--all-targets", "--no-run", "--quiet"];
+    let test = [&["test"], WORKSPACE_FLAGS, &options].concat();
+    run_counted(cargo::workspace_build(context, &test)?)
+}
+
+/// Builds the binary that ships.
+pub(super) fn dist(context: StepContext<'_>) -> Result<TestCounts> {
+    let dist = ["build", "--profile", "dist", "--package", "ostler-cli"];
+    run_counted(cargo::command(context, &dist))
 }
 
 /// Tests the binary as clients see it, through the official MCP client. Tests wait more than they
@@ -175,24 +156,10 @@ pub(super) fn chaos(context: StepContext<'_>) -> Result<TestCounts> {
 
 /// Without advisories: their database would have to be downloaded.
 pub(super) fn deny(context: StepContext<'_>) -> Result<TestCounts> {
-    run_counted(cargo(
+    run_counted(cargo::command(
         context,
         &["deny", "check", "bans", "licenses", "sources"],
     ))
-}
-
-/// Cargo in the workspace, with the installed tools on its path.
-pub(super) fn cargo(context: StepContext<'_>, args: &[&str]) -> Command {
-    let workspace = context.workspace;
-    let mut cargo = shell::command("cargo", workspace.root());
-    let tools = workspace.tools().join("bin");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::split_paths(&path).chain([tools]);
-    if let Ok(path) = std::env::join_paths(path) {
-        cargo.env("PATH", path);
-    }
-    cargo.args(args);
-    cargo
 }
 
 /// Runs a step that passes or fails as a whole.
