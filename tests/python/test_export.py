@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -88,6 +89,34 @@ def test_what_a_person_clears_meanwhile_is_no_loss_of_an_export(installation):
     rest, errors = writer.communicate(timeout=200)
     assert writer.returncode == 0, (writer.returncode, errors)
     assert json.loads(rest.splitlines()[-1])["kind"] in ("gap", "event"), rest[-300:]
+
+
+@pytest.mark.limit(240)
+@pytest.mark.parametrize("target", ["pipe", "file"])
+def test_a_format_without_gaps_says_why_it_is_incomplete(installation, target):
+    pid = installation.cli("run", "-d", "--", "sh", "-c", "yes | head -c 150000000").stdout.decode().strip()
+    installation.cli("wait", pid)
+    directory = installation.state / "executions" / installation.json("info", pid)["uuid"]
+    assert (directory / "output.2.idx").exists(), "at least three files"
+    file = installation.work / "exported"
+    if target == "pipe":
+        writer, _ = begin_export(installation, pid, "--format", "text")
+    else:
+        # The target of a pipe is written to as it comes, so that the export waits for its reader.
+        os.mkfifo(file)
+        argv = installation.argv("export", pid, "--format", "text", "--output", str(file))
+        writer = subprocess.Popen(argv, env=installation.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        reader = file.open("rb")
+        reader.read(10_000)
+    for part in directory.glob("output.1.*"):
+        part.unlink()
+    if target == "file":
+        while reader.read(1_000_000):
+            pass
+        reader.close()
+    _, errors = writer.communicate(timeout=200)
+    assert writer.returncode == 74, (writer.returncode, errors)
+    assert errors.startswith(b"error[output_retrieval_error]: the export is incomplete: "), errors
 
 
 WHOLE = "".join(f"{line}\n" for line in LINES)

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use http_body_util::BodyExt as _;
 use hyper::Method;
 use ostler_api::ExecutionBody;
-use ostler_http::rest::LOST_BYTES_HEADER;
+use ostler_http::rest::{EXPORT_ERROR_TRAILER, LOST_BYTES_HEADER};
 use ostler_journal::atomic_file::{AtomicFile, UMASK_MODE};
 use ostler_model::ErrorCode;
 
@@ -114,7 +114,12 @@ pub(crate) fn run(context: &CliContext, args: &ExportArgs) -> CommandResult {
 
 /// Why an export broke off: the execution may have been removed meanwhile.
 async fn cause_of(client: &DaemonClient, id: &str, error: CommandError) -> CommandError {
-    if !matches!(error, CommandError::Disconnected(_)) {
+    let is_of_daemon = match &error {
+        CommandError::Disconnected(_) => true,
+        CommandError::Failure { code, .. } => *code == ErrorCode::OutputRetrieval,
+        CommandError::BrokenPipe => false,
+    };
+    if !is_of_daemon {
         return error;
     }
     let path = ids::path(id, "");
@@ -211,6 +216,9 @@ async fn to_device(response: DaemonResponse, path: &Path) -> Result<Option<u64>,
 
 /// Copies the body; returns how many bytes are missing in it because they were lost, where the daemon
 /// says so.
+///
+/// # Errors
+/// Where it breaks off, or the daemon could not go on.
 async fn copy(
     response: DaemonResponse,
     target: &mut impl Write,
@@ -223,8 +231,13 @@ async fn copy(
         match piece.into_data() {
             Ok(data) => target.write_all(&data).map_err(&failed)?,
             Err(other) => {
-                let fields = other.into_trailers().ok();
-                lost = fields.and_then(|fields| number_in(&fields, &LOST_BYTES_HEADER));
+                let fields = other.into_trailers().unwrap_or_default();
+                if let Some(cause) = fields.get(&EXPORT_ERROR_TRAILER) {
+                    let cause = String::from_utf8_lossy(cause.as_bytes());
+                    let message = format!("the export is incomplete: {cause}");
+                    return Err(CommandError::new(ErrorCode::OutputRetrieval, message));
+                }
+                lost = number_in(&fields, &LOST_BYTES_HEADER);
             }
         }
     }

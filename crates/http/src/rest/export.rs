@@ -36,6 +36,10 @@ const PIECES: usize = 4;
 pub const LOST_BYTES_HEADER: HeaderName = HeaderName::from_static(LOST_BYTES_TRAILER);
 /// Its name.
 const LOST_BYTES_TRAILER: &str = "ostler-lost-bytes";
+/// The trailer of a body that is incomplete, with the cause as text.
+pub const EXPORT_ERROR_TRAILER: HeaderName = HeaderName::from_static("ostler-export-error");
+/// The trailers that may follow a body.
+const TRAILERS: &str = "ostler-lost-bytes, ostler-export-error";
 
 const EXPORT: &[Parameter] = &[Parameter::required(
     "format",
@@ -55,13 +59,16 @@ const EXPORT: &[Parameter] = &[Parameter::required(
 /// `GET /api/v1/executions/{id}/export`: the whole journal of an execution in another format. The
 /// header `ostler-lost-bytes` says how many bytes of it were lost, for example to a full disk, when
 /// the response began. For a client that sends `TE: trailers`, the trailer of the same name says after
-/// the body how many are missing in it.
+/// the body how many are missing in it; where the body is incomplete for another reason, the trailer
+/// `ostler-export-error` says which. For any other client such a body breaks off.
 pub(super) async fn export(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
     ExecutionPathId(id): ExecutionPathId,
+    headers: HeaderMap,
     query_string: QueryString,
 ) -> RestResult<Response> {
+    let has_trailers = accepts_trailers(&headers);
     let word = query_string.check(EXPORT)?.required_text("format");
     let format: Format = word
         .parse()
@@ -82,26 +89,34 @@ pub(super) async fn export(
     let (sender, mut receiver) = mpsc::channel(PIECES);
     let work = tokio::task::spawn_blocking(move || source.write(format, sender));
     let first = first_piece(&mut receiver, work).await?;
-    let pieces = stream::unfold((receiver, first.rest), |(mut receiver, rest)| async move {
-        if let Some(piece) = receiver.recv().await {
-            return Some((Ok(Frame::data(piece)), (receiver, rest)));
-        }
-        let lost = match rest? {
-            ExportRest::Work(work) => work.await.map_err(io::Error::other).flatten(),
-            ExportRest::Done(lost) => Ok(lost),
-        };
-        Some((lost.map(trailer), (receiver, None)))
-    });
+    let pieces = stream::unfold(
+        (receiver, first.rest),
+        move |(mut receiver, rest)| async move {
+            if let Some(piece) = receiver.recv().await {
+                return Some((Ok(Frame::data(piece)), (receiver, rest)));
+            }
+            let lost = match rest? {
+                ExportRest::Work(work) => work.await.map_err(io::Error::other).flatten(),
+                ExportRest::Done(lost) => Ok(lost),
+            };
+            let last = match lost {
+                Ok(lost) => Ok(trailer(LOST_BYTES_HEADER, HeaderValue::from(lost))),
+                Err(error) if has_trailers => Ok(trailer(
+                    EXPORT_ERROR_TRAILER,
+                    field_value(&error.to_string()),
+                )),
+                Err(error) => Err(error),
+            };
+            Some((last, (receiver, None)))
+        },
+    );
     let pieces = stream::iter(first.piece.map(|it| Ok(Frame::data(it)))).chain(pieces);
     let headers = [
         (
             header::CONTENT_TYPE,
             HeaderValue::from_static(media_type(format)),
         ),
-        (
-            header::TRAILER,
-            HeaderValue::from_static(LOST_BYTES_TRAILER),
-        ),
+        (header::TRAILER, HeaderValue::from_static(TRAILERS)),
         (LOST_BYTES_HEADER, HeaderValue::from(lost)),
     ];
     Ok((headers, HttpBody::new(StreamBody::new(pieces))).into_response())
@@ -140,11 +155,24 @@ async fn first_piece(
     Ok(FirstPiece { piece, rest })
 }
 
-/// The trailer with the number of lost bytes.
-fn trailer(lost: u64) -> Frame<Bytes> {
-    let mut fields = HeaderMap::new();
-    fields.insert(LOST_BYTES_HEADER, HeaderValue::from(lost));
-    Frame::trailers(fields)
+/// Trailers with one field.
+fn trailer(name: HeaderName, value: HeaderValue) -> Frame<Bytes> {
+    Frame::trailers(HeaderMap::from_iter([(name, value)]))
+}
+
+/// Whether the client reads trailers (RFC 9110, 6.5.1).
+fn accepts_trailers(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::TE).into_iter();
+    let mut words = values
+        .filter_map(|it| it.to_str().ok())
+        .flat_map(|it| it.split(','));
+    words.any(|it| it.trim().eq_ignore_ascii_case("trailers"))
+}
+
+/// A text as the value of a field, which has no control characters.
+fn field_value(text: &str) -> HeaderValue {
+    let text = text.replace(|c: char| c.is_ascii_control(), " ");
+    HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
 }
 
 /// What an export is made from.

@@ -49,7 +49,7 @@ mod ws;
 pub(crate) use caller::in_named_session;
 pub use doctor::{HostExamination, HostExaminer};
 pub(crate) use event_stream::EVENT_STREAM;
-pub use export::LOST_BYTES_HEADER;
+pub use export::{EXPORT_ERROR_TRAILER, LOST_BYTES_HEADER};
 pub(crate) use extract::BodyLimit;
 pub use extract::REQUEST_BODY_BYTES;
 pub use in_flight::count_in_flight;
