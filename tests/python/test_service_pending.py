@@ -123,6 +123,101 @@ async def test_a_question_about_a_later_service_is_noted(installation):
         until((installation.work / "made").exists, 20, "its start")
 
 
+#: A command of its own that depends on `db`.
+OWN = {"command": ["sleep", "300"], "depends_on": ["db"]}
+
+
+@pytest.mark.parametrize("action", ["start", "ensure"])
+@pytest.mark.parametrize("name", ["own", None])
+async def test_a_command_with_dependencies_waits_no_longer_either(workspace, action, name):
+    named = {"name": name} if name else {}
+    async with ServiceClient.open("mcp", workspace) as client:
+        began = time.monotonic()
+        reply = await client.agent.must("service", action=action, wait_ms=300, **named, **OWN)
+        assert time.monotonic() - began < 15, "far below the maximum of a call"
+        row = reply.structured
+        assert (row["name"], row["event"], row["status"]) == (name or "sleep", "service_pending", "pending"), reply
+        assert row["pending"] == "'db' to be ready" and "id" not in row, reply
+        listed = rows(await client.agent.must("service", action="list"))
+        assert listed[row["name"]]["status"] == "pending", listed
+        (workspace.work / "gate").touch()
+        client.settled(row["name"], "ready", "running")
+        again = await client.agent.call("service", action=action, wait_ms=20_000, name=row["name"], **OWN)
+        if action == "ensure":
+            assert again.structured["event"] == "service_ready" and again.structured["reused"], again
+        else:
+            assert again.is_error and "runs" in again.text, again
+        assert len([it for it in workspace.rest("GET", "/api/v1/services")["services"] if it["name"] == row["name"]]) == 1
+
+
+@pytest.mark.parametrize("action", ["start", "ensure"])
+async def test_the_same_command_waits_on_for_its_one_start(workspace, action):
+    async with ServiceClient.open("mcp", workspace) as client:
+        first = await client.agent.must("service", action=action, name="own", wait_ms=0, **OWN)
+        assert first.structured["event"] == "service_pending", first
+        replies = []
+
+        async def wait_on(action):
+            replies.append(await client.agent.call("service", action=action, name="own", wait_ms=20_000, **OWN))
+
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(wait_on, action)
+            calls.start_soon(wait_on, "ensure")
+            client.settled("own", "pending")
+            (workspace.work / "gate").touch()
+        events = [it.structured["event"] for it in replies]
+        assert events == ["service_ready", "service_ready"], replies
+        assert len({it.structured["id"] for it in replies}) == 1, replies
+
+
+async def test_other_commands_without_a_name_are_other_starts(workspace):
+    async with ServiceClient.open("mcp", workspace) as client:
+        for seconds in ("300", "301"):
+            await client.agent.must("service", action="ensure", wait_ms=0, command=["sleep", seconds], depends_on=["db"])
+        (workspace.work / "gate").touch()
+
+        def commands():
+            rows = workspace.rest("GET", "/api/v1/services")["services"]
+            return {it["command"] for it in rows if it["status"] == "running" or it["status"] == "ready"}
+        until(lambda: {"sleep 300", "sleep 301"} <= commands(), 20, "both")
+
+
+async def test_a_pending_command_is_stopped(workspace):
+    async with ServiceClient.open("mcp", workspace) as client:
+        await client.agent.must("service", action="start", name="own", wait_ms=0, **OWN)
+        stopped = await client.agent.must("service", action="stop", name="own")
+        assert stopped.structured["event"] == "service_stopped", stopped
+        (workspace.work / "gate").touch()
+        client.settled("db", "ready", "running")
+        rows = workspace.rest("GET", "/api/v1/services")["services"]
+        assert not [it for it in rows if it["name"] == "own" and it.get("execution")], rows
+
+
+@pytest.mark.parametrize("action", ["start", "ensure"])
+async def test_a_dependency_that_fails_is_told_at_once(installation, action):
+    (installation.work / "ostler.toml").write_text('[services.db]\ncommand = "echo no disk; exit 3"\nready_pattern = "open"\n')
+    async with ServiceClient.open("mcp", installation) as client:
+        began = time.monotonic()
+        reply = await client.agent.call("service", action=action, name="own", wait_ms=40_000, **OWN)
+        assert time.monotonic() - began < 20
+        assert reply.is_error and "db" in reply.text and "no disk" in reply.text, reply
+
+
+@pytest.mark.parametrize("path", ["/api/v1/services", "/api/v1/services/ensure"])
+async def test_rest_answers_for_a_pending_command(workspace, path):
+    workspace.cli("ps")  # Starts the daemon.
+    body = {"command": {"argv": {"program": "sleep", "args": ["300"]}}, "cwd": str(workspace.work), "name": "own",
+            "depends_on": [{"name": "db", "condition": "ready"}]}
+    response = workspace.rest("POST", path, {**body, "wait_ms": 300})
+    service = response["service"]
+    assert (service["name"], service["status"], service["waits_for"]) == ("own", "pending", "'db' to be ready"), response
+    assert response["message"] == "own is pending: it waits for 'db' to be ready", response
+    (workspace.work / "gate").touch()
+    client = ServiceClient(workspace)
+    client.settled("own", "ready", "running")
+    assert workspace.rest("POST", "/api/v1/services/ensure", {**body, "wait_ms": 20_000})["reused"]
+
+
 async def test_rest_waits_no_longer_either(workspace):
     workspace.cli("ps")  # Starts the daemon.
     body = {"cwd": str(workspace.work), "names": ["web"], "wait_ms": 300}

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ostler_engine::interaction::CancelReason;
 use ostler_engine::{
-    EnsureResult, Error, InteractionOutcome, ServiceRequest, StartGuard, StartRequest, UpLimits,
-    UpResult,
+    EnsureResult, Error, InteractionOutcome, ServiceRequest, ServiceReuse, ServiceStart,
+    StartGuard, StartLimits, StartRequest, UpResult,
 };
 use ostler_model::ExecutionId;
 use tokio::time::Instant;
@@ -109,19 +109,31 @@ pub(super) async fn start(
     .await
 }
 
-/// As [`Engine::ensure_service`](ostler_engine::Engine::ensure_service), with a person's
-/// approval where it needs one.
-pub(super) async fn ensure_service(
+/// As [`Engine::start_service_within`](ostler_engine::Engine::start_service_within), with a person's
+/// approval where it needs one; `limits` returns what is left of the call's time.
+pub(super) async fn start_within(
     call: ToolCall<'_>,
     mut request: ServiceRequest,
-) -> Result<EnsureResult, ToolInterrupt> {
+    reuse: ServiceReuse,
+    limits: impl Fn() -> StartLimits,
+) -> Result<ServiceStart, ToolInterrupt> {
     request.start.id = next_execution(call)?;
-    let mut ensured = with_approval(call, |approval| {
+    let mut started = with_approval(call, |approval| {
         let mut request = request.clone();
         request.start.options.approval = approval.or_else(|| request.start.options.approval.take());
-        call.engine.ensure_service(call.caller, request)
+        call.engine
+            .start_service_within(call.caller, request, reuse, limits())
     })
     .await?;
+    if let ServiceStart::Running(ensured) = &mut started {
+        note_start(call, ensured);
+    }
+    Ok(started)
+}
+
+/// Records the start with the call; corrects the outcome of one that an earlier attempt of this call
+/// began.
+fn note_start(call: ToolCall<'_>, ensured: &mut EnsureResult) {
     let attempt = call.context.attempt();
     let execution = ensured.service.execution.as_ref();
     if !ensured.reused {
@@ -136,7 +148,6 @@ pub(super) async fn ensure_service(
         // This call started it, in an earlier daemon.
         (ensured.reused, ensured.note) = (false, "started".to_owned());
     }
-    Ok(ensured)
 }
 
 /// The id for the next execution this call starts, where it is chosen before; an earlier attempt may
@@ -155,7 +166,7 @@ pub(super) async fn service_up(
     call: ToolCall<'_>,
     names: &[String],
     base: StartRequest,
-    limits: impl Fn() -> UpLimits,
+    limits: impl Fn() -> StartLimits,
 ) -> Result<UpResult, ToolInterrupt> {
     with_approval(call, |approval| {
         let mut base = base.clone();

@@ -413,7 +413,7 @@ export interface paths {
         };
         /**
          * The whole journal of an execution in another format
-         * @description The header `ostler-lost-bytes` says how many bytes of it were lost, for example to a full disk, when the response began. For a client that sends `TE: trailers`, the trailer of the same name says after the body how many are missing in it.
+         * @description The header `ostler-lost-bytes` says how many bytes of it were lost, for example to a full disk, when the response began. For a client that sends `TE: trailers`, the trailer of the same name says after the body how many are missing in it; where the body is incomplete for another reason, the trailer `ostler-export-error` says which. For any other client such a body breaks off.
          */
         get: operations["executions.export.export"];
         put?: never;
@@ -1143,7 +1143,10 @@ export interface paths {
          */
         get: operations["services.list"];
         put?: never;
-        /** Starts a service; where it waits, the answer has the outcome */
+        /**
+         * Starts a service; where it waits, the answer has the outcome
+         * @description Where one that depends on others is still pending after `wait_ms`, the status is 202, and it is started later, without a further request.
+         */
         post: operations["services.start"];
         delete?: never;
         options?: never;
@@ -1160,7 +1163,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The healthy service of this name, or a new one */
+        /**
+         * The healthy service of this name, or a new one
+         * @description Where it is still pending after `wait_ms`, the status is 202, and it is started later, without a further request.
+         */
         post: operations["services.ensure"];
         delete?: never;
         options?: never;
@@ -9077,6 +9083,16 @@ export interface operations {
                     "application/json": components["schemas"]["EnsureResponse"];
                 };
             };
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EnsureResponse"];
+                };
+            };
             400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
@@ -9110,6 +9126,16 @@ export interface operations {
         responses: {
             /** @description The answer */
             200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EnsureResponse"];
+                };
+            };
+            /** @description Accepted */
+            202: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;

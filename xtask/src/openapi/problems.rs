@@ -116,6 +116,7 @@ const ENGINE: &[(&[&str], &[&str])] = &[
             "check_start",
             "start_service",
             "ensure_service",
+            "start_service_within",
             "service_up_within",
             "restart_service",
         ],

@@ -10,7 +10,8 @@ use crate::error::Error;
 use crate::project;
 use crate::request::{StartRequest, StopRequest};
 use crate::service::{
-    Diagnosis, EnsureResult, ServiceInfo, ServiceRequest, ServiceStopped, UpLimits, UpResult,
+    Diagnosis, EnsureResult, ServiceInfo, ServiceRequest, ServiceReuse, ServiceStart,
+    ServiceStopped, StartLimits, UpResult,
 };
 use crate::start::StartGuard;
 
@@ -74,6 +75,24 @@ impl Engine {
         self.services.ensure_service(caller, request).await
     }
 
+    /// As [`Engine::start_service`], or as [`Engine::ensure_service`] where reuse is allowed, but waits
+    /// no longer than the limits: then the start goes on as that of [`Engine::service_up_within`]
+    /// does. A service that runs stays, also where this request is dropped.
+    ///
+    /// # Errors
+    /// As [`Engine::start_service`].
+    pub async fn start_service_within(
+        &self,
+        caller: &Caller,
+        request: ServiceRequest,
+        reuse: ServiceReuse,
+        limits: StartLimits,
+    ) -> Result<ServiceStart, Error> {
+        self.services
+            .start_service_within(caller, request, reuse, limits)
+            .await
+    }
+
     /// As [`Engine::ensure_service`], for services that are defined or were started here, with all
     /// their dependencies; without names, for all that the `ostler.toml` defines. `cwd` is where the
     /// upward search for it begins; `base` holds the client's environment and options (its command
@@ -105,7 +124,7 @@ impl Engine {
         cwd: &Path,
         names: &[String],
         base: &StartRequest,
-        limits: UpLimits,
+        limits: StartLimits,
     ) -> Result<UpResult, Error> {
         self.services
             .service_up_within(caller, cwd, names, base, limits)

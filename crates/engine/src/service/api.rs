@@ -94,6 +94,20 @@ impl ServiceManager {
         caller: &Caller,
         request: ServiceRequest,
     ) -> Result<EnsureResult, Error> {
+        let base = request.start.clone();
+        let (context, service) = self.resolve_request(caller, request)?;
+        let starter = ServiceStarter::new(self, caller, &context);
+        let steps = starter.steps(vec![service], &base)?;
+        let outcomes = Box::pin(starter.run_to_end(&steps)).await;
+        start_plan::last_outcome(outcomes)
+    }
+
+    /// The service that a request is about, in its workspace: the definition it names, or itself.
+    pub(super) fn resolve_request(
+        &self,
+        caller: &Caller,
+        request: ServiceRequest,
+    ) -> Result<(WorkspaceContext, ResolvedService), Error> {
         let has_command = !request.start.command.program().is_empty();
         let context = if has_command && request.depends_on.is_empty() {
             self.context(&request.start)
@@ -101,20 +115,17 @@ impl ServiceManager {
             self.context_with_manifest(caller, &request.start)?
         };
         let starter = ServiceStarter::new(self, caller, &context);
-        let base = request.start.clone();
         let service = match &request.name {
-            Some(name) if !has_command => match starter.find_definition(name, &base) {
+            Some(name) if !has_command => match starter.find_definition(name, &request.start) {
                 Some(mut defined) => {
-                    defined.request.start.id = base.id;
+                    defined.request.start.id = request.start.id;
                     defined
                 }
                 None => self.find_restartable(starter, name, None)?,
             },
             Some(_) | None => ResolvedService::from_request(request),
         };
-        let steps = starter.steps(vec![service], &base)?;
-        let outcomes = Box::pin(starter.run_to_end(&steps)).await;
-        start_plan::last_outcome(outcomes)
+        Ok((context, service))
     }
 
     /// See [`Engine::restart_service`](crate::Engine::restart_service).

@@ -17,6 +17,9 @@ use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::stop;
 
+/// The note of a service that did not run before.
+pub(super) const STARTED: &str = "started";
+
 /// What to do with a running service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReuseDecision {
@@ -85,7 +88,7 @@ impl ServiceStarter<'_> {
             .lock(self.lock_key(service))
             .await;
         let Some(entry) = self.find_living(service) else {
-            return self.start_new(service, false, "started").await;
+            return self.start_new(service, STARTED).await;
         };
         let decision = {
             let live = entry.live.borrow();
@@ -111,25 +114,27 @@ impl ServiceStarter<'_> {
             ReuseDecision::Replace(reason) => {
                 self.stop_and_free_ports(&entry, format!("{REPLACED}{reason}"))
                     .await?;
-                self.start_new(service, false, &format!("{REPLACED}{reason}"))
+                self.start_new(service, &format!("{REPLACED}{reason}"))
                     .await
             }
         }
     }
 
-    async fn start_new(
-        self,
-        service: &ResolvedService,
-        reused: bool,
-        note: &str,
-    ) -> Result<EnsureResult, Error> {
+    /// Starts one that must not run yet, without its dependencies.
+    pub(crate) async fn start_one(self, service: &ResolvedService) -> Result<EnsureResult, Error> {
+        let locks = &self.manager.services.locks;
+        let _lock = locks.lock(self.lock_key(service)).await;
+        self.start_new(service, STARTED).await
+    }
+
+    async fn start_new(self, service: &ResolvedService, note: &str) -> Result<EnsureResult, Error> {
         let guard = self.start(service).await?;
         let id = guard.id();
         guard.detach()?;
         let entry = self.core.registry.get(id).ok_or(Error::NotFound)?;
         Ok(EnsureResult {
             service: self.service_info(&entry),
-            reused,
+            reused: false,
             completes: false,
             note: note.to_owned(),
         })

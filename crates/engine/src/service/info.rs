@@ -78,6 +78,15 @@ pub struct EnsureResult {
     pub note: String,
 }
 
+/// The result of a start within limits.
+#[derive(Debug)]
+pub enum ServiceStart {
+    /// Its program runs.
+    Running(Box<EnsureResult>),
+    /// The request waited no longer: the engine starts it when what it waits for is so.
+    Pending(Box<ServiceInfo>),
+}
+
 /// The result of an `up`.
 #[derive(Debug)]
 pub struct UpResult {
@@ -86,7 +95,7 @@ pub struct UpResult {
     /// Those that could not be started, each after its dependencies.
     pub failures: Vec<StartFailure>,
     /// Those that the request waited no longer for, each with what it waits for: the engine starts
-    /// them when that is so. Empty unless [`UpLimits`](crate::UpLimits) are set.
+    /// them when that is so. Empty unless [`StartLimits`](crate::StartLimits) are set.
     pub pending: Vec<ServiceInfo>,
 }
 

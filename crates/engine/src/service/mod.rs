@@ -32,6 +32,7 @@ pub mod request;
 mod restart_request;
 mod start_plan;
 mod start_progress;
+mod start_within;
 mod starter;
 mod stop_service;
 mod up;
@@ -40,7 +41,9 @@ mod workspace;
 
 pub use crate::error::ServiceError;
 pub use definition::ServiceDefinition;
-pub use info::{Diagnosis, EnsureResult, ServiceInfo, ServiceStopped, StartFailure, UpResult};
+pub use info::{
+    Diagnosis, EnsureResult, ServiceInfo, ServiceStart, ServiceStopped, StartFailure, UpResult,
+};
 pub(crate) use manager::ServiceManager;
 pub(crate) use registry::ServiceRegistry;
-pub use request::{ServiceRequest, UpLimits};
+pub use request::{ServiceRequest, ServiceReuse, StartLimits};

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ostler_model::{ByteString, Caller, Owner, StartOptions};
 use parking_lot::Mutex;
@@ -9,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::StartLimits;
 use super::manager::ServiceManager;
 use super::start_plan::StartStep;
 use super::start_progress::{StartProgress, StepCounts};
@@ -47,16 +49,17 @@ pub(crate) struct PlanKey {
     cwd: ByteString,
     manifest: Option<PathBuf>,
     requested: Vec<String>,
+    /// Without a person's approval, which a later request need not repeat.
     options: StartOptions,
     env: Vec<(ByteString, ByteString)>,
-    /// Each service with the fingerprint of its definition.
+    /// Each service with the fingerprint of what it is.
     steps: Vec<(String, Option<String>)>,
 }
 
 /// A plan, and what runs it where it ends with its request.
 #[derive(Debug)]
-pub(crate) struct PlanWait {
-    pub(crate) plan: Arc<PlanTask>,
+struct PlanWait {
+    plan: Arc<PlanTask>,
     /// None where the plan goes on in the background already.
     task: Option<AbortOnDropHandle<()>>,
 }
@@ -77,11 +80,33 @@ impl PlanKey {
             cwd: base.cwd.clone(),
             manifest: parts.context.file().map(ToOwned::to_owned),
             requested: requested.to_vec(),
-            options: base.options.clone(),
+            options: StartOptions {
+                approval: None,
+                ..base.options.clone()
+            },
             env: base.base_env.clone(),
             steps: steps
                 .map(|step| (step.name.clone(), step.fingerprint()))
                 .collect(),
+        }
+    }
+}
+
+/// Until when a request waits.
+#[derive(Debug, Clone, Copy)]
+struct WaitDeadlines {
+    dependencies: Option<Instant>,
+    total: Option<Instant>,
+}
+
+impl WaitDeadlines {
+    fn after(limits: StartLimits) -> Self {
+        let deadline =
+            |limit: Option<Duration>| limit.and_then(|it| Instant::now().checked_add(it));
+        let total = deadline(limits.total);
+        Self {
+            dependencies: deadline(limits.dependencies).into_iter().chain(total).min(),
+            total,
         }
     }
 }
@@ -141,8 +166,32 @@ impl ServiceManager {
         self.services.plans.end_session(caller).await;
     }
 
+    /// Runs a plan, or finds the one of these requests, and waits until it is over. Past the limits
+    /// it goes on in the background, unless too many do.
+    ///
+    /// # Errors
+    /// Where the plan was ended before.
+    pub(crate) async fn run_plan_within(
+        &self,
+        key: PlanKey,
+        parts: PlanParts,
+        limits: StartLimits,
+    ) -> Result<Arc<PlanTask>, Error> {
+        let deadlines = WaitDeadlines::after(limits);
+        let mut wait = self.run_plan(key, parts);
+        let is_over = |counts: StepCounts| counts.unfinished == 0;
+        if !wait.wait_until(is_over, deadlines.dependencies).await? {
+            wait.wait_until(|counts| counts.starting == 0, deadlines.total)
+                .await?;
+            if !wait.detach(&self.services.plans) {
+                wait.wait_until(is_over, None).await?;
+            }
+        }
+        Ok(wait.plan)
+    }
+
     /// The plan of these requests: the one that goes on in the background, else a new task.
-    pub(crate) fn run_plan(&self, key: PlanKey, parts: PlanParts) -> PlanWait {
+    fn run_plan(&self, key: PlanKey, parts: PlanParts) -> PlanWait {
         if let Some(plan) = self.services.plans.find(&key) {
             return PlanWait { plan, task: None };
         }
@@ -198,7 +247,7 @@ impl PlanWait {
     ///
     /// # Errors
     /// Where the plan was ended before.
-    pub(crate) async fn wait_until(
+    async fn wait_until(
         &self,
         condition: impl Fn(StepCounts) -> bool,
         deadline: Option<Instant>,
@@ -217,7 +266,7 @@ impl PlanWait {
     }
 
     /// Lets the plan go on without this request; false where too many do.
-    pub(crate) fn detach(&mut self, plans: &StartPlans) -> bool {
+    fn detach(&mut self, plans: &StartPlans) -> bool {
         let Some(task) = self.task.take() else {
             return true;
         };

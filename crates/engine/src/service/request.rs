@@ -52,10 +52,19 @@ impl ServiceRequest {
     }
 }
 
-/// How long a start of several services waits; afterwards it goes on in the engine. None waits as
+/// Whether a start may be answered by a service that runs already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceReuse {
+    /// A running service of the name is an error.
+    Refuse,
+    /// A healthy one is reused; one that is not, or that changed, is replaced.
+    Allow,
+}
+
+/// How long a start of services waits; afterwards it goes on in the engine. None waits as
 /// long as it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct UpLimits {
+pub struct StartLimits {
     /// For dependencies. A service that waits for none is waited for longer, until it runs.
     pub dependencies: Option<Duration>,
     /// In all.

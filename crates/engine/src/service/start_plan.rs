@@ -11,7 +11,10 @@ use super::caller_services::plan_of;
 use super::pending::PendingGuard;
 use super::start_progress::{StartProgress, StepResult};
 use super::starter::{ResolvedService, ServiceStarter};
-use super::{EnsureResult, ServiceError, StartFailure, UpResult, condition, format, graph};
+use super::{
+    EnsureResult, ServiceDefinition, ServiceError, ServiceReuse, StartFailure, UpResult, condition,
+    format, graph,
+};
 use crate::error::Error;
 use crate::request::StartRequest;
 
@@ -26,6 +29,7 @@ pub(crate) struct StartStep {
     is_task: bool,
     /// Whether any known dependent needs it completed: its end is awaited.
     completes: bool,
+    reuse: ServiceReuse,
 }
 
 /// What a service waits for whose dependencies are satisfied.
@@ -42,10 +46,21 @@ struct PlanRun<'a> {
 type StepOutcomes<'a> = HashMap<&'a str, watch::Sender<Option<Result<(), String>>>>;
 
 impl StartStep {
-    /// The fingerprint of its definition, where it has one.
+    /// The fingerprint of its definition, or of the request where it has none; none where it is only
+    /// awaited.
     pub(crate) fn fingerprint(&self) -> Option<String> {
-        let origin = self.service.as_ref()?.origin.as_ref()?;
-        Some(origin.defined_as.clone())
+        let service = self.service.as_ref()?;
+        Some(match &service.origin {
+            Some(origin) => origin.defined_as.clone(),
+            None => {
+                ServiceDefinition::from_request(self.name.clone(), &service.request).fingerprint()
+            }
+        })
+    }
+
+    /// Refuses to reuse a running service.
+    pub(crate) const fn refuse_reuse(&mut self) {
+        self.reuse = ServiceReuse::Refuse;
     }
 
     /// The service to start; none where it is only awaited.
@@ -84,6 +99,7 @@ impl<'c> ServiceStarter<'c> {
                 needs: needs.unwrap_or_default(),
                 is_task: false,
                 completes: false,
+                reuse: ServiceReuse::Allow,
             });
         }
         self.mark_tasks(&mut steps);
@@ -199,7 +215,10 @@ impl<'c> ServiceStarter<'c> {
             if let Some(pending) = &pending {
                 pending.set_condition(OWN_START.to_owned());
             }
-            self.ensure_one(service).await
+            match step.reuse {
+                ServiceReuse::Allow => self.ensure_one(service).await,
+                ServiceReuse::Refuse => self.start_one(service).await,
+            }
         };
         let ensured = unless_stopped(pending.as_ref(), Box::pin(starting)).await?;
         Ok(Some(EnsureResult {
@@ -336,9 +355,7 @@ pub(crate) fn collect_ended(
     mut ended: Vec<(&str, StepResult)>,
     requested: &[String],
 ) -> Result<UpResult, Error> {
-    if let Some(at) = ended.iter().position(|(_, it)| needs_approval(it)) {
-        ended.swap_remove(at).1?;
-    }
+    check_approvals(&mut ended)?;
     let mut result = UpResult {
         services: Vec::with_capacity(ended.len()),
         failures: Vec::new(),
@@ -358,6 +375,14 @@ pub(crate) fn collect_ended(
         first_failure(&mut result.failures)?;
     }
     Ok(result)
+}
+
+/// Refuses steps of which a person has to approve one first.
+pub(crate) fn check_approvals(ended: &mut Vec<(&str, StepResult)>) -> Result<(), Error> {
+    if let Some(at) = ended.iter().position(|(_, it)| needs_approval(it)) {
+        ended.swap_remove(at).1?;
+    }
+    Ok(())
 }
 
 /// Fails with the first failure, if there is any, and with the name of its service.

@@ -199,7 +199,13 @@ impl<'a> ServiceStarter<'a> {
     /// The request it would be started with now, as far as it can be built without inspecting the
     /// machine.
     pub(crate) fn preview_request(self, service: &ResolvedService) -> StartRequest {
-        self.build_request(service, service.name().to_owned(), AssignedPort::None)
+        self.build_request(service, self.expected_name(service), AssignedPort::None)
+    }
+
+    /// The name it has or, where nothing else takes that, is assigned.
+    fn expected_name(self, service: &ResolvedService) -> String {
+        let name = service.request.name.clone();
+        name.unwrap_or_else(|| self.derived_name(&service.request, |_| false))
     }
 
     /// Its info as if it were started now.
@@ -208,15 +214,13 @@ impl<'a> ServiceStarter<'a> {
         let plan = start.lifetime.as_ref().and_then(|it| it.plan()).cloned();
         let command = start.command.display();
         let plan = plan.unwrap_or_default();
+        let name = self.expected_name(service);
         let scope = ServiceScope::new(&self.core.settings, plan.defined_in.as_ref(), &start.cwd);
         ServiceInfo {
-            notes: self
-                .failed_start(service.name(), None)
-                .into_iter()
-                .collect(),
+            notes: self.failed_start(&name, None).into_iter().collect(),
             workspace: scope.workspace(),
-            definition: self.definition_of(service.name()),
-            ..unstarted_info(service.name(), command, plan)
+            definition: self.definition_of(&name),
+            ..unstarted_info(&name, command, plan)
         }
     }
 
@@ -286,22 +290,21 @@ impl<'a> ServiceStarter<'a> {
 
     /// The name it is assigned.
     fn name_for(self, request: &ServiceRequest) -> Result<String, Error> {
-        let services = self.services();
         let Some(name) = &request.name else {
-            let detected = self
-                .manager
-                .services
-                .detect(&self.core.settings, &request.start);
-            let detected = detected.as_ref().map(|it| it.name.as_str());
+            let services = self.services();
             let is_taken = |name: &str| services.find_living(name).is_some();
-            return Ok(service_names::choose(
-                detected,
-                &request.start.command,
-                is_taken,
-            ));
+            return Ok(self.derived_name(request, is_taken));
         };
         self.ensure_name_free(name)?;
         Ok(name.clone())
+    }
+
+    /// The name of a service that is requested without one.
+    fn derived_name(self, request: &ServiceRequest, is_taken: impl Fn(&str) -> bool) -> String {
+        let start = &request.start;
+        let detected = self.manager.services.detect(&self.core.settings, start);
+        let detected = detected.as_ref().map(|it| it.name.as_str());
+        service_names::choose(detected, &start.command, is_taken)
     }
 
     /// Whether a service may have this name now.

@@ -2,18 +2,16 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::time::Duration;
 
 use ostler_model::Caller;
-use tokio::time::Instant;
 
 use super::manager::ServiceManager;
 use super::manifest;
-use super::plan_task::{PlanKey, PlanParts, PlanWait};
+use super::plan_task::{PlanKey, PlanParts, PlanTask};
 use super::start_plan::{self, OWN_START};
 use super::starter::{ResolvedService, ServiceStarter};
 use super::workspace::WorkspaceContext;
-use super::{ServiceError, ServiceInfo, UpLimits, UpResult};
+use super::{ServiceError, ServiceInfo, StartLimits, UpResult};
 use crate::error::Error;
 use crate::request::StartRequest;
 
@@ -34,7 +32,7 @@ impl ServiceManager {
         names: &[String],
         base: &StartRequest,
     ) -> Result<UpResult, Error> {
-        self.service_up_within(caller, cwd, names, base, UpLimits::default())
+        self.service_up_within(caller, cwd, names, base, StartLimits::default())
             .await
     }
 
@@ -45,28 +43,13 @@ impl ServiceManager {
         cwd: &Path,
         names: &[String],
         base: &StartRequest,
-        limits: UpLimits,
+        limits: StartLimits,
     ) -> Result<UpResult, Error> {
-        let deadline =
-            |limit: Option<Duration>| limit.and_then(|it| Instant::now().checked_add(it));
-        let total = deadline(limits.total);
-        let dependencies = deadline(limits.dependencies).into_iter().chain(total).min();
         let UpPlan { parts, requested } = self.plan_up(caller, cwd, names, base)?;
         let previews = previews(ServiceStarter::new(self, caller, &parts.context), &parts);
         let key = PlanKey::new(&parts, &requested, base);
-        let mut wait = self.run_plan(key, parts);
-        let is_complete = wait
-            .wait_until(|counts| counts.unfinished == 0, dependencies)
-            .await?;
-        if !is_complete {
-            wait.wait_until(|counts| counts.starting == 0, total)
-                .await?;
-            if !wait.detach(&self.services.plans) {
-                wait.wait_until(|counts| counts.unfinished == 0, None)
-                    .await?;
-            }
-        }
-        self.collect_plan(caller, cwd, &wait, &requested, previews)
+        let plan = self.run_plan_within(key, parts, limits).await?;
+        self.collect_plan(caller, cwd, &plan, &requested, previews)
     }
 
     /// The steps to these services, or to all that are defined.
@@ -139,12 +122,12 @@ impl ServiceManager {
         &self,
         caller: &Caller,
         cwd: &Path,
-        wait: &PlanWait,
+        plan: &PlanTask,
         requested: &[String],
         previews: Vec<Option<ServiceInfo>>,
     ) -> Result<UpResult, Error> {
-        let names = &wait.plan.names;
-        let results = wait.plan.progress.results(names);
+        let names = &plan.names;
+        let results = plan.progress.results(names);
         let (mut ended, mut pending) = (Vec::new(), Vec::new());
         for ((name, result), preview) in names.iter().zip(results).zip(previews) {
             match result {
@@ -170,7 +153,7 @@ fn previews(starter: ServiceStarter<'_>, parts: &PlanParts) -> Vec<Option<Servic
 }
 
 /// A service whose step has not ended: it waits at least for its own start.
-fn as_pending(mut info: ServiceInfo) -> ServiceInfo {
+pub(super) fn as_pending(mut info: ServiceInfo) -> ServiceInfo {
     if !info.is_living() && info.pending.is_none() {
         info.pending = Some(OWN_START.to_owned());
     }

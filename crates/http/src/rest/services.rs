@@ -11,8 +11,8 @@ use ostler_api::{
     ServiceStopResponse, ServicesBody, StartBody, StopBody, UpBody, UpResponse,
 };
 use ostler_engine::{
-    ClientKind, EnsureResult, ExecutionInfo, ServiceRequest, StartRequest, StopRequest, UpLimits,
-    WaitEnd, WaitFor,
+    ClientKind, EnsureResult, ExecutionInfo, ServiceInfo, ServiceRequest, ServiceReuse,
+    ServiceStart, StartLimits, StartRequest, StopRequest, WaitEnd, WaitFor,
 };
 use ostler_model::duration::as_millis;
 use ostler_model::{ByteString, Caller, Command, RestartPolicy};
@@ -133,13 +133,22 @@ fn absolute(given: &ByteString, label: &str) -> RestResult<std::path::PathBuf> {
     Err(HttpProblem::value(message))
 }
 
-/// `POST /api/v1/services`: starts a service; where it waits, the answer has the outcome.
+/// `POST /api/v1/services`: starts a service; where it waits, the answer has the outcome. Where one
+/// that depends on others is still pending after `wait_ms`, the status is 202, and it is started
+/// later, without a further request.
 pub(super) async fn start(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
     JsonBody(body): JsonBody<ServiceStartBody>,
 ) -> RestResult<(StatusCode, Json<EnsureResponse>)> {
-    let wait = body.service.wait_ms;
+    let wait_ms = body.service.wait_ms;
+    if !body.service.depends_on.is_empty() {
+        let started = start_within(&state, &caller, body, ServiceReuse::Refuse).await?;
+        return Ok(match started {
+            StartOutcome::Running(response) => (StatusCode::CREATED, Json(response)),
+            StartOutcome::Pending(response) => (StatusCode::ACCEPTED, Json(response)),
+        });
+    }
     let start_guard = state
         .engine
         .start_service(&caller, service_request(body))
@@ -155,7 +164,7 @@ pub(super) async fn start(
         shared: Vec::new(),
         message: String::new(),
     };
-    let response = wait_until_ready(&state, &caller, response, wait).await?;
+    let response = wait_until_ready(&state, &caller, response, RequestTime::new(wait_ms)).await?;
     Ok((StatusCode::CREATED, Json(response)))
 }
 
@@ -178,19 +187,95 @@ pub(super) async fn start_detected(
     Ok(start_guard.commit()?)
 }
 
-/// `POST /api/v1/services/ensure`: the healthy service of this name, or a new one.
+/// `POST /api/v1/services/ensure`: the healthy service of this name, or a new one. Where it is still
+/// pending after `wait_ms`, the status is 202, and it is started later, without a further request.
 pub(super) async fn ensure(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
     JsonBody(body): JsonBody<ServiceStartBody>,
-) -> RestResult<Json<EnsureResponse>> {
-    let wait = body.service.wait_ms;
-    let ensured = state
-        .engine
-        .ensure_service(&caller, service_request(body))
-        .await?;
-    let response = wait_until_ready(&state, &caller, ensure_response(&ensured), wait).await?;
-    Ok(Json(response))
+) -> RestResult<(StatusCode, Json<EnsureResponse>)> {
+    let started = start_within(&state, &caller, body, ServiceReuse::Allow).await?;
+    Ok(match started {
+        StartOutcome::Running(response) => (StatusCode::OK, Json(response)),
+        StartOutcome::Pending(response) => (StatusCode::ACCEPTED, Json(response)),
+    })
+}
+
+/// The outcome of a start within `wait_ms`.
+enum StartOutcome {
+    Running(EnsureResponse),
+    Pending(EnsureResponse),
+}
+
+/// Starts or reuses a service, with its dependencies, and waits until it is ready, within `wait_ms`.
+async fn start_within(
+    state: &RestState,
+    caller: &Caller,
+    body: ServiceStartBody,
+    reuse: ServiceReuse,
+) -> RestResult<StartOutcome> {
+    let time = RequestTime::new(body.service.wait_ms);
+    let starting =
+        state
+            .engine
+            .start_service_within(caller, service_request(body), reuse, time.limits());
+    let ensured = match state.unless_shutting_down(starting).await?? {
+        ServiceStart::Running(ensured) => ensured,
+        ServiceStart::Pending(service) => {
+            return Ok(StartOutcome::Pending(pending_response(&service)));
+        }
+    };
+    let response = ensure_response(&ensured);
+    let response = wait_until_ready(state, caller, response, time).await?;
+    Ok(StartOutcome::Running(response))
+}
+
+/// The response about a service that the request waited no longer for.
+fn pending_response(service: &ServiceInfo) -> EnsureResponse {
+    let waits_for = service.pending.as_deref();
+    let waits_for = waits_for.map_or_else(String::new, |it| format!(": it waits for {it}"));
+    let note = format!("{}{waits_for}", service.status());
+    EnsureResponse {
+        service: service_body(service),
+        reused: false,
+        completes: false,
+        message: format!("{} is {note}", service.name),
+        note,
+        waited: None,
+        reason: None,
+        shared: Vec::new(),
+    }
+}
+
+/// How long a request waits.
+#[derive(Debug, Clone, Copy)]
+struct RequestTime {
+    began: Instant,
+    /// As requested; none waits as long as it takes until the programs run, and no longer.
+    wait: Option<Duration>,
+}
+
+impl RequestTime {
+    fn new(wait_ms: Option<u64>) -> Self {
+        Self {
+            began: Instant::now(),
+            wait: wait_ms.map(Duration::from_millis),
+        }
+    }
+
+    /// For the start.
+    const fn limits(self) -> StartLimits {
+        StartLimits {
+            dependencies: self.wait,
+            total: None,
+        }
+    }
+
+    /// The rest of it, for a wait until ready.
+    fn remaining(self) -> Option<Duration> {
+        let wait = self.wait?;
+        Some(wait.saturating_sub(self.began.elapsed()))
+    }
 }
 
 /// `POST /api/v1/services/up`: starts services of an `ostler.toml` in the order of their
@@ -201,25 +286,19 @@ pub(super) async fn up(
     JsonBody(body): JsonBody<UpBody>,
 ) -> RestResult<Json<UpResponse>> {
     let cwd = absolute(&body.cwd, "field 'cwd'")?;
-    let (names, wait) = (body.names.clone(), body.wait_ms);
+    let (names, time) = (body.names.clone(), RequestTime::new(body.wait_ms));
     let base_request = base_request(body);
-    let began = Instant::now();
-    let wait = wait.map(Duration::from_millis);
-    let limits = UpLimits {
-        dependencies: wait,
-        total: None,
-    };
+    let limits = time.limits();
     let up = state
         .engine
         .service_up_within(&caller, &cwd, &names, &base_request, limits);
     let result = state.unless_shutting_down(up).await??;
-    let left = wait.map(|wait| as_millis(wait.saturating_sub(began.elapsed())));
     let failures = result
         .failures
         .into_iter()
         .map(start_failure_body)
         .collect();
-    let services = wait_all_ready(&state, &caller, result.services, left).await?;
+    let services = wait_all_ready(&state, &caller, result.services, time).await?;
     Ok(Json(UpResponse {
         services,
         failures,
@@ -261,13 +340,13 @@ async fn wait_all_ready(
     state: &RestState,
     caller: &Caller,
     ensured: Vec<EnsureResult>,
-    wait: Option<u64>,
+    time: RequestTime,
 ) -> RestResult<Vec<EnsureResponse>> {
     let mut waiting = JoinSet::new();
     for (at, ensured) in ensured.iter().enumerate() {
         let (state, caller) = (state.clone(), caller.clone());
         let body = ensure_response(ensured);
-        waiting.spawn(async move { (at, wait_until_ready(&state, &caller, body, wait).await) });
+        waiting.spawn(async move { (at, wait_until_ready(&state, &caller, body, time).await) });
     }
     let mut responses = waiting.join_all().await;
     responses.sort_by_key(|(at, _)| *at);
@@ -280,18 +359,17 @@ async fn wait_until_ready(
     state: &RestState,
     caller: &Caller,
     mut response: EnsureResponse,
-    wait: Option<u64>,
+    time: RequestTime,
 ) -> RestResult<EnsureResponse> {
     let running_id = response.service.execution.as_ref().map(|info| info.uuid);
-    if let (Some(id), Some(millis)) = (running_id, wait) {
-        let timeout = Some(Duration::from_millis(millis));
+    if let (Some(id), Some(timeout)) = (running_id, time.remaining()) {
         let id = id.to_string();
         let until = if response.completes {
             WaitFor::Exit
         } else {
             WaitFor::Ready
         };
-        let wait = state.engine.wait(caller, &id, &until, timeout);
+        let wait = state.engine.wait(caller, &id, &until, Some(timeout));
         let outcome = state.unless_shutting_down(wait).await??;
         if outcome.end == WaitEnd::Exit {
             outcome.info.ensure_spawned()?;
@@ -307,7 +385,7 @@ async fn wait_until_ready(
             response.explain(service_diagnosis_body(why));
         }
     }
-    response.message = ensure_message(&response, wait.unwrap_or_default());
+    response.message = ensure_message(&response, time.wait.map_or(0, as_millis));
     Ok(response)
 }
 

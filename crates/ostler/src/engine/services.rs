@@ -4,8 +4,8 @@ use std::path::Path;
 
 use ostler_engine::detection::DetectedService;
 use ostler_engine::{
-    Diagnosis, EnsureResult, Error, ServiceInfo, ServiceRequest, ServiceStopped, StartGuard,
-    StartRequest, StopRequest, UpLimits, UpResult,
+    Diagnosis, EnsureResult, Error, ServiceInfo, ServiceRequest, ServiceReuse, ServiceStart,
+    ServiceStopped, StartGuard, StartLimits, StartRequest, StopRequest, UpResult,
 };
 use ostler_model::{ByteString, Caller};
 
@@ -46,6 +46,24 @@ impl Engine {
         request: ServiceRequest,
     ) -> Result<EnsureResult, Error> {
         self.0.ensure_service(caller, request).await
+    }
+
+    /// As [`Engine::start_service`], or as [`Engine::ensure_service`] where reuse is allowed, but waits
+    /// no longer than the limits: then the start goes on as that of [`Engine::service_up_within`]
+    /// does. A service that runs stays, also where this request is dropped.
+    ///
+    /// # Errors
+    /// As [`Engine::start_service`].
+    pub async fn start_service_within(
+        &self,
+        caller: &Caller,
+        request: ServiceRequest,
+        reuse: ServiceReuse,
+        limits: StartLimits,
+    ) -> Result<ServiceStart, Error> {
+        self.0
+            .start_service_within(caller, request, reuse, limits)
+            .await
     }
 
     /// As [`Engine::ensure_service`], for services that are defined or were started here, with all
@@ -93,7 +111,7 @@ impl Engine {
         cwd: &Path,
         names: &[String],
         base: &StartRequest,
-        limits: UpLimits,
+        limits: StartLimits,
     ) -> Result<UpResult, Error> {
         self.0
             .service_up_within(caller, cwd, names, base, limits)

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use ostler_engine::{
-    Error, ServiceError, ServiceInfo, StopRequest, UpLimits, UpResult, WaitEnd, WaitFor,
+    Error, ServiceError, ServiceInfo, ServiceRequest, ServiceReuse, ServiceStart, StartLimits,
+    StopRequest, UpResult, WaitEnd, WaitFor,
 };
-use ostler_model::{Caller, Scope};
+use ostler_model::{Caller, Dependency, DependencyCondition, ExecutionId, Scope};
 
-use super::fixture::{ServiceFixture, service_error};
+use super::fixture::{ServiceFixture, named, service_error};
 use crate::test_engine::{PATIENCE, test_caller};
 
 /// `db` is ready once the file `gate` exists; `web` needs it, and `api` needs `web`. `migrate` runs
@@ -27,7 +28,7 @@ depends_on = ["web"]
 "#;
 
 /// No wait for dependencies.
-const NO_WAIT: UpLimits = UpLimits {
+const NO_WAIT: StartLimits = StartLimits {
     dependencies: Some(Duration::ZERO),
     total: None,
 };
@@ -38,13 +39,46 @@ async fn workspace() -> ServiceFixture {
     fixture
 }
 
-async fn up(fixture: &ServiceFixture, name: &str, limits: UpLimits) -> Result<UpResult, Error> {
+async fn up(fixture: &ServiceFixture, name: &str, limits: StartLimits) -> Result<UpResult, Error> {
     let (me, dir, base) = (test_caller(), fixture.dir(), fixture.base());
     let names = [name.to_owned()];
     let up = fixture
         .engine
         .service_up_within(&me, &dir, &names, &base, limits);
     tokio::time::timeout(PATIENCE, up).await.expect("in time")
+}
+
+/// A command that waits for `db`.
+fn dependent(fixture: &ServiceFixture, id: ExecutionId) -> ServiceRequest {
+    let mut request = named("own", fixture.sh("exec sleep 300"));
+    request.start.id = Some(id);
+    request.depends_on = vec![Dependency {
+        name: "db".to_owned(),
+        condition: DependencyCondition::Ready,
+    }];
+    request
+}
+
+async fn start(
+    fixture: &ServiceFixture,
+    request: ServiceRequest,
+    reuse: ServiceReuse,
+    limits: StartLimits,
+) -> Result<ServiceStart, Error> {
+    let me = test_caller();
+    let start = fixture
+        .engine
+        .start_service_within(&me, request, reuse, limits);
+    tokio::time::timeout(PATIENCE, start)
+        .await
+        .expect("in time")
+}
+
+fn running_id(started: Result<ServiceStart, Error>) -> ExecutionId {
+    match started.expect("started") {
+        ServiceStart::Running(ensured) => ensured.service.execution.expect("it runs").id,
+        ServiceStart::Pending(info) => panic!("{} is pending", info.name),
+    }
 }
 
 fn pending_names(services: &[ServiceInfo]) -> Vec<&str> {
@@ -75,7 +109,7 @@ async fn a_start_that_nobody_waits_for_goes_on() {
     let again = up(&fixture, "api", NO_WAIT).await.expect("it goes on");
     assert_eq!(pending_names(&again.pending), ["web", "api"]);
     open_gate(&fixture).await;
-    let waited = up(&fixture, "api", UpLimits::default()).await;
+    let waited = up(&fixture, "api", StartLimits::default()).await;
     let waited = waited.expect("they start");
     assert_eq!(pending_names(&waited.pending), [""; 0]);
     for name in ["web", "api"] {
@@ -83,6 +117,58 @@ async fn a_start_that_nobody_waits_for_goes_on() {
     }
     let runs = std::fs::read_to_string(fixture.dir().join("migrations"));
     assert_eq!(runs.expect("it ran"), "x\n");
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_with_dependencies_is_started_once() {
+    let fixture = workspace().await;
+    let id = ExecutionId::mint();
+    for reuse in [ServiceReuse::Refuse, ServiceReuse::Allow] {
+        match start(&fixture, dependent(&fixture, id), reuse, NO_WAIT).await {
+            Ok(ServiceStart::Pending(info)) => {
+                assert_eq!(info.name, "own");
+                assert_eq!(info.pending.as_deref(), Some("'db' to be ready"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    open_gate(&fixture).await;
+    fixture
+        .wait_until("its start", |it| it.service("own").is_living())
+        .await;
+    assert_eq!(fixture.id("own"), id);
+    // The same request again is about the same service; another one finds the name taken.
+    let (no_limit, refuse) = (StartLimits::default(), ServiceReuse::Refuse);
+    let again = start(&fixture, dependent(&fixture, id), refuse, no_limit).await;
+    assert_eq!(running_id(again), id);
+    let other = dependent(&fixture, ExecutionId::mint());
+    let ensured = start(&fixture, other.clone(), ServiceReuse::Allow, no_limit).await;
+    assert_eq!(running_id(ensured), id);
+    let refused = service_error(start(&fixture, other, refuse, no_limit).await);
+    assert!(
+        matches!(refused, ServiceError::Running { .. }),
+        "{refused:?}"
+    );
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_starts_at_once_under_one_id_are_one() {
+    let fixture = workspace().await;
+    let id = ExecutionId::mint();
+    let (refuse, no_limit) = (ServiceReuse::Refuse, StartLimits::default());
+    let begin = || start(&fixture, dependent(&fixture, id), refuse, no_limit);
+    let (one, other, ()) = tokio::join!(begin(), begin(), async {
+        fixture
+            .wait_until("pending", |it| {
+                let found = it.engine.service(&test_caller(), "own", Some(&it.dir()));
+                found.is_ok_and(|it| it.status() == "pending")
+            })
+            .await;
+        open_gate(&fixture).await;
+    });
+    assert_eq!((running_id(one), running_id(other)), (id, id));
     fixture.close().await;
 }
 
@@ -125,7 +211,7 @@ async fn a_pending_service_is_stopped() {
         assert!(fixture.service(name).execution.is_none(), "{name}");
     }
     // A stop is no ban.
-    up(&fixture, "web", UpLimits::default())
+    up(&fixture, "web", StartLimits::default())
         .await
         .expect("it starts");
     assert!(fixture.service("web").is_living());
@@ -196,7 +282,7 @@ async fn a_request_that_ends_before_its_limit_ends_its_start() {
     starting.spawn(async move {
         let me = test_caller();
         let names = ["web".to_owned()];
-        let limits = UpLimits {
+        let limits = StartLimits {
             dependencies: Some(PATIENCE),
             total: None,
         };

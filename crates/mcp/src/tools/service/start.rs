@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ostler_engine::{EnsureResult, ExecutionInfo, ServiceInfo, ServiceRequest, UpLimits, WaitFor};
+use ostler_engine::{
+    EnsureResult, ExecutionInfo, ServiceInfo, ServiceRequest, ServiceReuse, ServiceStart,
+    StartLimits, WaitFor,
+};
 use ostler_render::service;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -31,6 +34,9 @@ pub(super) async fn start_service(call: ToolCall<'_>, mut arguments: Arguments) 
     let Some(request) = request::parse_request(call, &mut arguments)? else {
         return start_defined(call, arguments, timeout).await;
     };
+    if !request.depends_on.is_empty() {
+        return start_requested(call, request, ServiceReuse::Refuse, timeout).await;
+    }
     match launch_and_wait(call, request, wait_options(timeout)).await {
         Ok(launched) => Ok(to_reply(call, launched, None).await.into_tool_reply()),
         Err(interrupted) => start_failure_reply(interrupted),
@@ -43,19 +49,38 @@ pub(super) async fn ensure_service(call: ToolCall<'_>, mut arguments: Arguments)
     let Some(request) = request::parse_request(call, &mut arguments)? else {
         return start_defined(call, arguments, timeout).await;
     };
-    match ensure_and_wait(call, request, timeout).await {
+    start_requested(call, request, ServiceReuse::Allow, timeout).await
+}
+
+/// Starts a command with its dependencies, or reuses the service that it is.
+async fn start_requested(
+    call: ToolCall<'_>,
+    request: ServiceRequest,
+    reuse: ServiceReuse,
+    at_most: Option<Duration>,
+) -> ToolResult {
+    match start_and_wait(call, request, reuse, at_most).await {
         Ok(answered) => Ok(answered.into_tool_reply()),
         Err(interrupted) => start_failure_reply(interrupted),
     }
 }
 
-async fn ensure_and_wait(
+async fn start_and_wait(
     call: ToolCall<'_>,
     request: ServiceRequest,
-    timeout: Option<Duration>,
+    reuse: ServiceReuse,
+    at_most: Option<Duration>,
 ) -> Result<ServiceReply, ToolInterrupt> {
-    let ensured = within_max_wait(call, Box::pin(approval::ensure_service(call, request))).await?;
-    wait_ensured(call, &ensured, timeout).await
+    let time = CallTime::new(call, at_most);
+    let starting = approval::start_within(call, request, reuse, || time.limits());
+    match within_max_wait(call, Box::pin(starting)).await? {
+        ServiceStart::Running(ensured) => {
+            let launched = wait_until_up(call, &ensured, time.remaining()).await?;
+            let ensured = (reuse == ServiceReuse::Allow).then_some(&*ensured);
+            Ok(to_reply(call, launched, ensured).await)
+        }
+        ServiceStart::Pending(service) => Ok(pending_reply(&service)),
+    }
 }
 
 /// Starts the definitions of a directory with their dependencies, in order.
@@ -109,7 +134,7 @@ async fn up_and_wait(
     })
 }
 
-/// How long a call that starts several services may take.
+/// How long a call that starts services may take.
 #[derive(Debug, Clone, Copy)]
 struct CallTime {
     began: Instant,
@@ -129,10 +154,10 @@ impl CallTime {
     }
 
     /// The rest of it for the start, which must leave time for the answer.
-    fn limits(self) -> UpLimits {
+    fn limits(self) -> StartLimits {
         let elapsed = self.began.elapsed();
         let left = |limit: Duration| limit.saturating_sub(elapsed);
-        UpLimits {
+        StartLimits {
             dependencies: self.requested.map(left),
             total: self.max.map(|max| left(max.saturating_sub(ANSWER_TIME))),
         }
@@ -189,6 +214,16 @@ async fn wait_ensured(
     ensured: &EnsureResult,
     timeout: Option<Duration>,
 ) -> Result<ServiceReply, ToolInterrupt> {
+    let launch_outcome = wait_until_up(call, ensured, timeout).await?;
+    Ok(to_reply(call, launch_outcome, Some(ensured)).await)
+}
+
+/// Waits until it is ready or, where dependents need it completed, until it has ended.
+async fn wait_until_up(
+    call: ToolCall<'_>,
+    ensured: &EnsureResult,
+    timeout: Option<Duration>,
+) -> Result<ServiceLaunch, ToolInterrupt> {
     let ServiceInfo { execution, .. } = &ensured.service;
     let Some(info) = execution else {
         let message = format!("{}: {}", ensured.service.name, ensured.note);
@@ -199,8 +234,7 @@ async fn wait_ensured(
     } else {
         WaitFor::Ready
     };
-    let launch_outcome = wait_running(call, info, &until, timeout).await?;
-    Ok(to_reply(call, launch_outcome, Some(ensured)).await)
+    wait_running(call, info, &until, timeout).await
 }
 
 async fn wait_running(
