@@ -193,6 +193,63 @@ async def test_a_pending_command_is_stopped(workspace):
         assert not [it for it in rows if it["name"] == "own" and it.get("execution")], rows
 
 
+#: `db` fails once the file `gate` exists.
+FAILING = MANIFEST.replace("exec sleep 300", "exit 3", 1).replace("echo open", "echo no disk")
+
+
+@pytest.mark.parametrize("name", ["own", None])
+async def test_a_command_that_fails_in_the_background_is_listed(installation, name):
+    named = {"name": name} if name else {}
+    (installation.work / "ostler.toml").write_text(FAILING)
+    async with ServiceClient.open("mcp", installation) as client:
+        shown = (await client.agent.must("service", action="start", wait_ms=0, **named, **OWN)).structured["name"]
+        (installation.work / "gate").touch()
+        note = until(lambda: " ".join(client.service(shown).get("notes", [])), 20, "a note")
+        assert "its start at" in note and "'db'" in note and "no disk" in note, note
+        row = rows(await client.agent.must("service", action="list"))[shown]
+        assert row["status"] == "stopped" and "id" not in row, row
+        assert "no disk" in (await client.agent.must("service", action="why", name=shown)).text
+        if not name:
+            installation.cli("service", "dismiss", shown)
+            assert shown not in rows(await client.agent.must("service", action="list"))
+            return
+        (installation.work / "ostler.toml").write_text(MANIFEST)
+        await client.agent.must("service", action="start", name=name, wait_ms=20_000, **OWN)
+        listed = [it for it in installation.rest("GET", "/api/v1/services")["services"] if it["name"] == name]
+        assert len(listed) == 1 and not listed[0].get("notes"), listed
+
+
+@pytest.mark.parametrize("end", ["kill", "shutdown"])
+async def test_a_start_that_ended_with_the_daemon_is_told(workspace, end):
+    workspace.cli("ps")  # Starts the daemon.
+    own = {"command": {"argv": {"program": "sleep", "args": ["300"]}}, "cwd": str(workspace.work), "name": "own",
+           "depends_on": [{"name": "db", "condition": "ready"}], "wait_ms": 0}
+    assert workspace.rest("POST", "/api/v1/services", own)["service"]["status"] == "pending"
+    up = {"cwd": str(workspace.work), "names": ["web"], "wait_ms": 0}
+    assert workspace.rest("POST", "/api/v1/services/up", up)["pending"]
+    if end == "kill":
+        workspace.kill_daemon()
+    else:
+        daemon = workspace.daemon()
+        workspace.rest("POST", "/api/v1/shutdown")
+        assert daemon.gone(20)
+        daemon.close()
+    workspace.cli("ps")
+    listed = {it["name"]: it for it in workspace.rest("GET", f"/api/v1/services?cwd={workspace.work}")["services"]}
+    for name in ("own", "web"):
+        assert listed[name]["status"] == "stopped", listed[name]
+        assert "the daemon ended while it was pending; start it again" in " ".join(listed[name]["notes"]), listed[name]
+    assert not listed["db"].get("notes"), listed["db"]
+    (workspace.work / "gate").touch()
+    client = ServiceClient(workspace)
+    assert workspace.rest("POST", "/api/v1/services/up", {**up, "wait_ms": 20_000})["services"]
+    client.settled("web", "ready", "running")
+    assert not client.service("web").get("notes")
+    workspace.kill_daemon()
+    workspace.cli("ps")
+    assert not client.service("web").get("notes"), "it runs since"
+
+
 @pytest.mark.parametrize("action", ["start", "ensure"])
 async def test_a_dependency_that_fails_is_told_at_once(installation, action):
     (installation.work / "ostler.toml").write_text('[services.db]\ncommand = "echo no disk; exit 3"\nready_pattern = "open"\n')

@@ -258,6 +258,12 @@ impl ServiceManager {
                 rows.push(info);
             }
         }
+        let failed = &self.services.failed_starts;
+        for info in failed.unlisted(caller, context.name_scope()) {
+            if !rows.iter().any(|row| is_same_service(row, &info)) {
+                rows.push(info);
+            }
+        }
         match context.problem {
             Some(problem) if rows.is_empty() => return Err(problem.into()),
             Some(problem) => rows
@@ -304,7 +310,12 @@ impl ServiceManager {
         match (entry, defined.iter().find(|it| it.name == name)) {
             (Some(entry), _) => Ok(starter.service_info(&entry)),
             (None, Some(defined)) => Ok(defined.clone()),
-            (None, None) => Err(starter.unknown_name(name, problem)),
+            (None, None) => {
+                let failed = &self.services.failed_starts;
+                let mut failed = failed.unlisted(caller, context.name_scope()).into_iter();
+                let failed = failed.find(|it| it.name == name);
+                failed.ok_or_else(|| starter.unknown_name(name, problem))
+            }
         }
     }
 

@@ -21,7 +21,14 @@ impl ServiceManager {
     ) -> Result<ServiceInfo, Error> {
         let context = self.context_at(cwd);
         let starter = ServiceStarter::new(self, caller, &context);
-        let entry = starter.services().get(name)?;
+        let entry = match starter.services().get(name) {
+            Ok(entry) => entry,
+            Err(error) => {
+                let failed = &self.services.failed_starts;
+                let dismissed = failed.dismiss(caller, name, context.name_scope());
+                return dismissed.ok_or(error);
+            }
+        };
         if !entry.is_finished() {
             return Err(ServiceError::Living {
                 name: name_of(&entry),

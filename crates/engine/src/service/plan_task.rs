@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_model::{ByteString, Caller, Owner, StartOptions};
+use ostler_model::{ByteString, Caller, Owner, StartOptions, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::StartLimits;
 use super::manager::ServiceManager;
+use super::pending_start_file::{PendingStart, PendingStartFile};
 use super::start_plan::StartStep;
 use super::start_progress::{StartProgress, StepCounts};
 use super::starter::ServiceStarter;
@@ -24,9 +25,10 @@ use crate::request::StartRequest;
 pub(crate) const BACKGROUND_PLANS_MAX: usize = 64;
 
 /// The plans that run as tasks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct StartPlans {
     plans: Mutex<Vec<Arc<PlanTask>>>,
+    file: PendingStartFile,
 }
 
 /// One start plan that runs as a task.
@@ -35,6 +37,8 @@ pub(crate) struct PlanTask {
     key: PlanKey,
     /// The names of its steps.
     pub(crate) names: Vec<String>,
+    /// What a later engine is told of each step that this one does not end.
+    pending: Vec<PendingStart>,
     pub(crate) progress: StartProgress,
     /// Ends the plan: nothing more is started for it.
     cancel: CancellationToken,
@@ -112,6 +116,24 @@ impl WaitDeadlines {
 }
 
 impl StartPlans {
+    pub(crate) fn new(file: PendingStartFile) -> Self {
+        Self {
+            plans: Mutex::default(),
+            file,
+        }
+    }
+
+    /// Stores the steps that plans in the background have not ended, for a later engine.
+    pub(crate) fn store(&self) {
+        self.write(&self.plans.lock());
+    }
+
+    fn write(&self, plans: &[Arc<PlanTask>]) {
+        let kept = plans.iter().filter(|it| it.progress.is_in_background());
+        self.file
+            .write(kept.flat_map(|it| it.unfinished()).collect());
+    }
+
     /// The plan of the background that these requests have in common; none where one of its steps
     /// failed: it is tried again.
     fn find(&self, key: &PlanKey) -> Option<Arc<PlanTask>> {
@@ -133,11 +155,17 @@ impl StartPlans {
             return false;
         }
         plan.progress.set_in_background();
+        self.write(&plans);
         true
     }
 
-    fn remove(&self, plan: &Arc<PlanTask>) {
-        self.plans.lock().retain(|it| !Arc::ptr_eq(it, plan));
+    /// Removes a plan. One that ends with the engine stays in the file.
+    fn remove(&self, plan: &Arc<PlanTask>, is_closing: bool) {
+        let mut plans = self.plans.lock();
+        plans.retain(|it| !Arc::ptr_eq(it, plan));
+        if plan.progress.is_in_background() && !is_closing {
+            self.write(&plans);
+        }
     }
 
     /// See [`ServiceManager::end_plans`].
@@ -164,6 +192,7 @@ impl ServiceManager {
     /// them.
     pub(crate) async fn end_plans(&self, caller: &Caller) {
         self.services.plans.end_session(caller).await;
+        self.services.failed_starts.end_session(caller);
     }
 
     /// Runs a plan, or finds the one of these requests, and waits until it is over. Past the limits
@@ -196,6 +225,7 @@ impl ServiceManager {
             return PlanWait { plan, task: None };
         }
         let plan = Arc::new(PlanTask {
+            pending: self.pending_starts(&parts),
             key,
             names: parts.steps.iter().map(|it| it.name.clone()).collect(),
             progress: StartProgress::new(parts.steps.len()),
@@ -212,6 +242,33 @@ impl ServiceManager {
             plan,
             task: Some(AbortOnDropHandle::new(task)),
         }
+    }
+}
+
+impl PlanTask {
+    /// The steps that have not ended.
+    fn unfinished(&self) -> Vec<PendingStart> {
+        let steps = self.pending.iter().enumerate();
+        let unfinished = steps.filter(|(step, _)| !self.progress.has_ended(*step));
+        unfinished.map(|(_, start)| start.clone()).collect()
+    }
+}
+
+impl ServiceManager {
+    /// What is stored of each step while it is pending in the background.
+    fn pending_starts(&self, parts: &PlanParts) -> Vec<PendingStart> {
+        let starter = ServiceStarter::new(self, &parts.caller, &parts.context);
+        let began = Timestamp::now();
+        let start = |step: &StartStep| PendingStart {
+            owner: parts.caller.owner.clone(),
+            name: step
+                .service()
+                .map_or_else(|| step.name.clone(), |it| starter.expected_name(it)),
+            workspace: parts.context.file().map(ByteString::from),
+            began,
+            command: step.ad_hoc().map(|it| starter.preview(it).command),
+        };
+        parts.steps.iter().map(start).collect()
     }
 }
 
@@ -237,7 +294,8 @@ impl RegisteredPlan {
 
 impl Drop for RegisteredPlan {
     fn drop(&mut self) {
-        self.manager.services.plans.remove(&self.plan);
+        let is_closing = self.manager.core.closing.is_cancelled();
+        self.manager.services.plans.remove(&self.plan, is_closing);
         self.plan.ended.cancel();
     }
 }

@@ -3,16 +3,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use ostler_model::{Caller, ExecutionId, Owner, ServicePlan, Timestamp};
+use ostler_model::{Caller, ExecutionId, ServicePlan, Timestamp};
 use parking_lot::Mutex;
 
 use super::definition_store::DefinitionStore;
+use super::failed_starts::{FailedStart, FailedStarts};
 use super::locks::ServiceKey;
 use super::pending::PendingServices;
+use super::pending_start_file::PendingStartFile;
 use super::plan_task::StartPlans;
 use super::reload::ManifestWatches;
 use super::starter::ResolvedService;
-use super::{ServiceInfo, build_request, format};
+use super::{ServiceInfo, build_request};
 use crate::detection::{DetectedService, DetectionTable, DiskFiles};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
@@ -20,9 +22,6 @@ use crate::hooks::ExecutionObserver;
 use crate::keyed_mutex::KeyedMutex;
 use crate::request::StartRequest;
 use crate::settings::Settings;
-
-/// The most failed starts that are remembered.
-const FAILED_STARTS: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct ServiceRegistry {
@@ -41,20 +40,17 @@ pub(crate) struct ServiceRegistry {
     table: OnceLock<DetectionTable>,
     /// The request that each was started with, its client's environment included.
     requests: Mutex<HashMap<ExecutionId, Arc<ResolvedService>>>,
-    failed_starts: Mutex<HashMap<ServiceKey, FailedStart>>,
-}
-
-/// The last start of a service, which failed before there was an execution of it.
-#[derive(Debug)]
-struct FailedStart {
-    owner: Owner,
-    at: Timestamp,
-    problem: String,
+    pub(crate) failed_starts: FailedStarts,
 }
 
 impl ServiceRegistry {
     /// Opens the registry with the definitions that an earlier engine stored.
     pub(crate) fn open(settings: &Settings) -> Result<Self, Error> {
+        let file = PendingStartFile::new(&settings.state_dir);
+        let failed_starts = FailedStarts::default();
+        for (key, start) in file.read_interrupted()? {
+            failed_starts.insert(key, start);
+        }
         Ok(Self {
             locks: KeyedMutex::default(),
             admission_lock: tokio::sync::Mutex::new(()),
@@ -63,8 +59,8 @@ impl ServiceRegistry {
             table: OnceLock::new(),
             requests: Mutex::default(),
             pending: PendingServices::default(),
-            plans: StartPlans::default(),
-            failed_starts: Mutex::default(),
+            plans: StartPlans::new(file),
+            failed_starts,
         })
     }
 
@@ -104,37 +100,18 @@ impl ServiceRegistry {
 
     /// Records the outcome of the last start of a service: the error, or none.
     pub(crate) fn record_start(&self, caller: &Caller, key: ServiceKey, problem: Option<String>) {
-        let mut failed = self.failed_starts.lock();
-        let Some(problem) = problem else {
-            failed.remove(&key);
-            return;
-        };
-        if failed.len() >= FAILED_STARTS && !failed.contains_key(&key) {
-            let oldest = failed.iter().min_by_key(|(_, start)| start.at);
-            let oldest = oldest.map(|(key, _)| key.clone());
-            oldest.and_then(|key| failed.remove(&key));
+        match problem {
+            None => self.failed_starts.remove(&key),
+            Some(problem) => {
+                let start = FailedStart {
+                    owner: caller.owner.clone(),
+                    at: Timestamp::now(),
+                    problem,
+                    unlisted: None,
+                };
+                self.failed_starts.insert(key, start);
+            }
         }
-        let start = FailedStart {
-            owner: caller.owner.clone(),
-            at: Timestamp::now(),
-            problem,
-        };
-        failed.insert(key, start);
-    }
-
-    /// When and why the last start of a service failed before there was an execution of it, if that
-    /// was later than `after`.
-    pub(crate) fn failed_start(
-        &self,
-        caller: &Caller,
-        key: &ServiceKey,
-        after: Option<Timestamp>,
-    ) -> Option<String> {
-        let failed = self.failed_starts.lock();
-        let start = failed.get(key);
-        let start = start.filter(|it| Some(it.at) > after && caller.can_access(&it.owner))?;
-        let at = format::time(start.at);
-        Some(format!("its start at {at} failed: {}", start.problem))
     }
 }
 

@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 
 use futures_util::future::join_all;
-use ostler_model::{Dependency, DependencyCondition};
+use ostler_model::{Dependency, DependencyCondition, Timestamp};
 use tokio::sync::watch;
 
 use super::caller_services::plan_of;
+use super::failed_starts::FailedStart;
 use super::pending::PendingGuard;
 use super::start_progress::{StartProgress, StepResult};
 use super::starter::{ResolvedService, ServiceStarter};
@@ -56,6 +57,11 @@ impl StartStep {
                 ServiceDefinition::from_request(self.name.clone(), &service.request).fingerprint()
             }
         })
+    }
+
+    /// The service, where it is none that is defined.
+    pub(crate) fn ad_hoc(&self) -> Option<&ResolvedService> {
+        self.service.as_ref().filter(|it| it.origin.is_none())
     }
 
     /// Refuses to reuse a running service.
@@ -161,16 +167,37 @@ impl<'c> ServiceStarter<'c> {
         let waits_for_person = needs_approval(&done);
         let problem = done.as_ref().err().map(ToString::to_string);
         let hint = done.as_ref().err().and_then(Error::hint);
+        let was_stopped = matches!(done, Err(Error::Service(ServiceError::StoppedBeforeStart)));
         let in_background = run.progress.finish(index, done);
-        let key = self.key(&step.name);
         let services = &self.manager.services;
-        match (waits_for_person, in_background) {
-            (false, _) => services.record_start(self.caller, key, problem.clone()),
+        if in_background {
+            services.plans.store();
+        }
+        let name = match &step.service {
+            Some(service) => self.expected_name(service),
+            None => step.name.clone(),
+        };
+        let key = self.key(&name);
+        match &problem {
+            None => services.record_start(self.caller, key, None),
             // The caller learns of it by the error.
-            (true, false) => {}
-            (true, true) => {
-                let texts: Vec<String> = problem.iter().cloned().chain(hint).collect();
-                services.record_start(self.caller, key, Some(texts.join("; ")));
+            Some(_) if waits_for_person && !in_background => {}
+            Some(problem) => {
+                let hint = hint.filter(|_| waits_for_person);
+                let texts: Vec<String> = std::iter::once(problem.clone()).chain(hint).collect();
+                let is_unlisted = in_background && !was_stopped;
+                services.failed_starts.insert(
+                    key,
+                    FailedStart {
+                        owner: self.caller.owner.clone(),
+                        at: Timestamp::now(),
+                        problem: texts.join("; "),
+                        unlisted: step
+                            .ad_hoc()
+                            .filter(|_| is_unlisted)
+                            .map(|service| Box::new(self.preview(service))),
+                    },
+                );
             }
         }
         let result = problem.map_or(Ok(()), Err);

@@ -86,6 +86,11 @@ impl StartProgress {
         let _counts = counts.wait_for(|counts| condition(*counts)).await;
     }
 
+    /// Whether this step has ended.
+    pub(crate) fn has_ended(&self, step: usize) -> bool {
+        self.inner.lock().results[step].is_some()
+    }
+
     /// Whether every step has ended.
     pub(crate) fn is_complete(&self) -> bool {
         self.counts.borrow().unfinished == 0

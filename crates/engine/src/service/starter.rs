@@ -203,7 +203,7 @@ impl<'a> ServiceStarter<'a> {
     }
 
     /// The name it has or, where nothing else takes that, is assigned.
-    fn expected_name(self, service: &ResolvedService) -> String {
+    pub(crate) fn expected_name(self, service: &ResolvedService) -> String {
         let name = service.request.name.clone();
         name.unwrap_or_else(|| self.derived_name(&service.request, |_| false))
     }
@@ -366,6 +366,8 @@ impl<'a> ServiceStarter<'a> {
 
     fn failed_start(self, name: &str, after: Option<Timestamp>) -> Option<String> {
         let registry = &self.manager.services;
-        registry.failed_start(self.caller, &self.key(name), after)
+        registry
+            .failed_starts
+            .find(self.caller, &self.key(name), after)
     }
 }
