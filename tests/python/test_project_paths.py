@@ -49,6 +49,18 @@ def test_a_token_sees_the_directory_of_its_project_by_every_path(served, name, d
     assert ask(served, name, "POST", "/api/v1/detect", body)[0] == 403
 
 
+def test_a_token_for_a_link_sees_what_runs_in_the_directory(served):
+    # Clients whose project is their directory record it without links.
+    path = f"/api/v1/projects/{quote(f'{served.root}/real', safe='')}/execute"
+    assert ask(served, "real", "POST", path, {"command": "true", "interactive": False})[0] == 202
+    for name in ("link", "real"):
+        status, seen = ask(served, name, "GET", "/api/v1/executions")
+        assert status == 200 and f"{served.root}/real" in [it.get("project") for it in seen["executions"]], (name, seen)
+    listed = {it["name"]: it["scopes"] for it in json.loads(served.installation.cli("token", "list", "--json").stdout)}
+    assert listed["link"][-2:] == [f"project:write={served.root}/link", f"project:write={served.root}/real"], listed
+    assert listed["real"].count(f"project:write={served.root}/real") == 1, listed
+
+
 def test_slashes_at_the_end_are_no_part_of_a_projects_name(served):
     listed = json.loads(served.installation.cli("token", "list", "--json").stdout)
     assert {it["name"]: it["scopes"][-1] for it in listed}["slash"] == f"project:write={served.root}/real"

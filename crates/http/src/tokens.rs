@@ -304,6 +304,7 @@ impl TokenStore {
         if !is_name(&name) {
             return Err(TokenError::Name(clip_name(&name)));
         }
+        let scopes = scope::with_linked_directories(scopes);
         check_scopes(&scopes)?;
         let _lock = self.lock()?;
         let (plain, of_projects) = (self.0.plain.read()?, self.0.of_projects.read()?);

@@ -119,6 +119,20 @@ impl ProjectName {
     }
 }
 
+impl ProjectName {
+    /// The directory that a path leads to by symbolic links; none where it is that directory, where
+    /// there is none, and for a name that is no path. Reads links.
+    fn linked_directory(&self) -> Option<Self> {
+        let path = Path::new(&self.0);
+        if !path.is_absolute() {
+            return None;
+        }
+        let real = path.canonicalize().ok()?;
+        let real: Self = real.to_str()?.parse().ok()?;
+        (real != *self).then_some(real)
+    }
+}
+
 /// An absolute path without what names nothing in it: `.`, and slashes beside others or at its end.
 /// Links are not resolved. Another name is kept.
 fn normalized(name: &str) -> String {
@@ -201,6 +215,26 @@ impl TokenScope {
             Self::SessionsAll | Self::DaemonStop | Self::ProjectRead | Self::ProjectWrite => None,
         }
     }
+}
+
+/// The scopes of a new token: for a project that is named by a symbolic link also those of the
+/// directory that the link leads to, under whose name executions are recorded that run there.
+pub(super) fn with_linked_directories(mut scopes: Vec<TokenScope>) -> Vec<TokenScope> {
+    let linked = scopes.iter().filter_map(|scope| match scope {
+        TokenScope::ReadProject(name) => name.linked_directory().map(TokenScope::ReadProject),
+        TokenScope::WriteProject(name) => name.linked_directory().map(TokenScope::WriteProject),
+        TokenScope::SessionsAll
+        | TokenScope::DaemonStop
+        | TokenScope::ProjectRead
+        | TokenScope::ProjectWrite => None,
+    });
+    let linked: Vec<TokenScope> = linked.collect();
+    for scope in linked {
+        if !scopes.contains(&scope) {
+            scopes.push(scope);
+        }
+    }
+    scopes
 }
 
 /// Checks the scopes of a new token.
