@@ -128,9 +128,9 @@ mod tests {
 
     /// As version 1 writes it.
     const FIXTURE: &str = r#"{"version":1,"starts":[
-        {"owner":{"principal":"unix:7","session":"s"},"name":"web","workspace":"/w/ostler.toml",
+        {"owner":{"principal":"uid:7","session":"s"},"name":"web","workspace":"/w/ostler.toml",
          "began":"2026-11-29T08:00:00Z"},
-        {"owner":{"principal":"unix:7"},"name":"own","began":"2026-11-29T08:00:00Z",
+        {"owner":{"principal":"uid:7"},"name":"own","began":"2026-11-29T08:00:00Z",
          "command":"sleep 300"}]}"#;
 
     fn file(bytes: Option<&str>) -> (tempfile::TempDir, PendingStartFile) {
@@ -173,7 +173,7 @@ mod tests {
     fn what_is_written_is_read_and_nothing_is_no_file() {
         let (_dir, file) = file(None);
         let start = PendingStart {
-            owner: serde_json::from_str(r#"{"principal":"unix:7"}"#).expect("an owner"),
+            owner: serde_json::from_str(r#"{"principal":"uid:7"}"#).expect("an owner"),
             name: "own".to_owned(),
             workspace: Some(ByteString::from(Path::new("/w/ostler.toml"))),
             began: Timestamp::now(),
