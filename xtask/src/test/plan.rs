@@ -79,7 +79,13 @@ pub(super) const STEPS: &[TestStep] = &[
     step("build", Tier::Quick, Lane::Compute, &[], steps::build),
     // It embeds the page.
     step("dist", Tier::Full, Lane::Compute, &["web"], steps::dist),
-    step("unit", Tier::Quick, Lane::Compute, &["setup"], steps::unit),
+    step(
+        "unit",
+        Tier::Quick,
+        Lane::Compute,
+        &["setup", "web"],
+        steps::unit,
+    ),
     step("doctest", Tier::Quick, Lane::Compute, &[], steps::doctest),
     step("doc", Tier::Quick, Lane::Compute, &[], steps::doc),
     // Its tests expect answers within seconds: not beside the six of Python.
