@@ -34,9 +34,9 @@ pub(crate) struct PendingStart {
     pub(crate) workspace: Option<ByteString>,
     /// When the start began.
     pub(crate) began: Timestamp,
-    /// The command line, for people, where no definition lists the service.
+    /// Its program, where no definition lists the service. Its arguments may hold secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) command: Option<String>,
+    pub(crate) program: Option<ByteString>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -102,10 +102,10 @@ impl PendingStart {
     fn interrupted(self) -> (ServiceKey, FailedStart) {
         let workspace = self.workspace.as_ref().map(|it| it.as_path().to_owned());
         let key = ServiceKey::of_owner(&self.owner, workspace.clone(), &self.name);
-        let unlisted = self.command.map(|command| {
+        let unlisted = self.program.map(|program| {
             Box::new(ServiceInfo {
                 workspace,
-                ..unstarted_info(&self.name, command, ServicePlan::default())
+                ..unstarted_info(&self.name, program.to_string(), ServicePlan::default())
             })
         });
         let start = FailedStart {
@@ -131,7 +131,7 @@ mod tests {
         {"owner":{"principal":"uid:7","session":"s"},"name":"web","workspace":"/w/ostler.toml",
          "began":"2026-11-29T08:00:00Z"},
         {"owner":{"principal":"uid:7"},"name":"own","began":"2026-11-29T08:00:00Z",
-         "command":"sleep 300"}]}"#;
+         "program":"sleep"}]}"#;
 
     fn file(bytes: Option<&str>) -> (tempfile::TempDir, PendingStartFile) {
         let dir = tempfile::tempdir().expect("a directory");
@@ -166,7 +166,7 @@ mod tests {
         );
         let rows = failed.unlisted(&caller, NameScope::Workspace(None));
         let rows: Vec<_> = rows.iter().map(|it| (&*it.name, &*it.command)).collect();
-        assert_eq!(rows, [("own", "sleep 300")]);
+        assert_eq!(rows, [("own", "sleep")]);
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
             name: "own".to_owned(),
             workspace: Some(ByteString::from(Path::new("/w/ostler.toml"))),
             began: Timestamp::now(),
-            command: Some("sleep 300".to_owned()),
+            program: Some(ByteString::from("sleep")),
         };
         file.write(vec![start.clone()]);
         let stored: PendingStarts =

@@ -266,7 +266,9 @@ impl ServiceManager {
                 .map_or_else(|| step.name.clone(), |it| starter.expected_name(it)),
             workspace: parts.context.file().map(ByteString::from),
             began,
-            command: step.ad_hoc().map(|it| starter.preview(it).command),
+            program: step
+                .ad_hoc()
+                .map(|it| it.request.start.command.program().clone()),
         };
         parts.steps.iter().map(start).collect()
     }

@@ -49,8 +49,9 @@ impl ServiceManager {
             return Ok(None);
         };
         guard.wait_started().await?;
-        let service = self.service(caller, &guard.id().to_string(), None)?;
+        let id = guard.id().to_string();
         guard.detach()?;
+        let service = self.service(caller, &id, None)?;
         Ok(Some(ServiceStart::Running(Box::new(EnsureResult {
             service,
             reused: false,
