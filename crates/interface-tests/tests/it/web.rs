@@ -276,13 +276,21 @@ impl HttpTestClient {
 
     /// The handshake of a revision; the same client, in its session.
     pub(crate) async fn initialize_with(&self, revision: &str) -> Self {
+        let agent = self.try_initialize_with(revision).await;
+        agent.unwrap_or_else(|status| panic!("status {status}"))
+    }
+
+    /// As [`initialize_with`](Self::initialize_with); the status of the answer where it is refused.
+    pub(crate) async fn try_initialize_with(&self, revision: &str) -> Result<Self, u16> {
         let params = json!({
             "protocolVersion": revision, "capabilities": {},
             "clientInfo": {"name": "test", "version": "0"}
         });
         let message = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let mut answer = self.post(&message).await;
-        assert_eq!(answer.status, 200);
+        if answer.status != 200 {
+            return Err(answer.status.as_u16());
+        }
         let id = answer.headers["mcp-session-id"]
             .to_str()
             .unwrap()
@@ -292,7 +300,7 @@ impl HttpTestClient {
         let agent = self.with("mcp-session-id", &id);
         let done = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         assert_eq!(agent.post(&done).await.status, 202);
-        agent
+        Ok(agent)
     }
 
     /// A request of the handshake era, its answer still coming.

@@ -83,6 +83,8 @@ pub(super) struct SessionTable {
     /// The number of entries so far.
     entries: u64,
     mcp_sessions: HashMap<String, McpSession>,
+    /// MCP sessions that make way for newer ones: they count no more, and are about to end.
+    displaced: HashSet<String>,
     /// Sessions whose executions are being stopped.
     ending: HashSet<SessionKey>,
     /// When to check for idle sessions next; none while there is nothing to check.
@@ -134,7 +136,8 @@ impl SessionTable {
         if !fresh && !begins {
             return Ok(());
         }
-        if self.usage.len() >= 2 * SESSIONS || self.mcp_sessions.len() >= SESSIONS {
+        let gone = self.displaced.len();
+        if self.usage.len() - gone >= 2 * SESSIONS || self.mcp_sessions.len() - gone >= SESSIONS {
             return Err(SessionLimit::All);
         }
         let is_own = |key_of: &SessionKey| key_of.principal == key.principal;
@@ -144,8 +147,8 @@ impl SessionTable {
         });
         let own_mcp_sessions = self
             .mcp_sessions
-            .values()
-            .filter(|session| is_own(&session.key));
+            .iter()
+            .filter(|(id, session)| is_own(&session.key) && !self.displaced.contains(*id));
         if (fresh && sessions.count() >= SESSIONS_PER_PRINCIPAL)
             || (begins && own_mcp_sessions.count() >= SESSIONS_PER_PRINCIPAL)
         {
@@ -168,7 +171,51 @@ impl SessionTable {
 
     /// The MCP session with this id.
     pub(super) fn mcp_session(&self, id: &str) -> Option<&McpSession> {
-        self.mcp_sessions.get(id)
+        let session = self.mcp_sessions.get(id);
+        session.filter(|_| !self.displaced.contains(id))
+    }
+
+    /// The MCP sessions of a principal that can make way for a newer one, the longest idle first: no
+    /// request has used them for `idle`, and their executions are those of no other client.
+    pub(super) fn displaceable(
+        &self,
+        principal: &Principal,
+        now: Instant,
+        idle: Duration,
+    ) -> Vec<(String, SessionKey)> {
+        let candidate = |(id, session): (&String, &McpSession)| {
+            let usage = self.usage.get(&UsageKey::McpSession(id.clone()))?;
+            let is_idle = usage.active == 0 && usage.idle_since + idle <= now;
+            let is_own = session.own && session.key.principal == *principal;
+            (is_own && is_idle && !self.displaced.contains(id))
+                .then(|| (usage.idle_since, (id.clone(), session.key.clone())))
+        };
+        let mut found: Vec<_> = self.mcp_sessions.iter().filter_map(candidate).collect();
+        found.sort_by_key(|(idle_since, _)| *idle_since);
+        found.into_iter().map(|(_, session)| session).collect()
+    }
+
+    /// As [`admit`](Self::admit) for a client that begins an MCP session, where this idle one makes way
+    /// for it.
+    ///
+    /// # Errors
+    /// Which limit is reached all the same: then nothing is changed.
+    pub(super) fn admit_in_place_of(
+        &mut self,
+        id: &str,
+        key: &SessionKey,
+    ) -> Result<(), SessionLimit> {
+        self.displaced.insert(id.to_owned());
+        let admitted = self.admit(key, true);
+        if admitted.is_err() {
+            self.displaced.remove(id);
+        }
+        admitted
+    }
+
+    /// The MCP sessions that are to end because they made way for newer ones.
+    pub(super) fn displaced(&self) -> Vec<String> {
+        self.displaced.iter().cloned().collect()
     }
 
     /// Changes the requests that hold until the session ends.
@@ -182,6 +229,7 @@ impl SessionTable {
     /// Removes an MCP session.
     pub(super) fn remove_mcp_session(&mut self, id: &str) -> Option<McpSession> {
         self.usage.remove(&UsageKey::McpSession(id.to_owned()));
+        self.displaced.remove(id);
         self.changed = true;
         self.mcp_sessions.remove(id)
     }
@@ -340,14 +388,7 @@ mod tests {
         for n in 0..SESSIONS {
             let key = key_of(u32::try_from(n / SESSIONS_PER_PRINCIPAL).unwrap(), "x");
             assert_eq!(table.admit(&key, true), Ok(()), "{n}");
-            let talk = McpSession {
-                key: key.clone(),
-                access: ProjectAccess::default(),
-                own: true,
-                initialize: Value::Null,
-                standing: StandingRequests::default(),
-            };
-            table.insert_mcp_session(&n.to_string(), talk, now);
+            table.insert_mcp_session(&n.to_string(), mcp_session(key.clone(), true), now);
             let has_all = (n + 1) % SESSIONS_PER_PRINCIPAL == 0;
             let expected = if has_all && n + 1 < SESSIONS {
                 Err(SessionLimit::Principal)
@@ -365,6 +406,59 @@ mod tests {
             table.admit(&key_of(1, "y"), true),
             Err(SessionLimit::Principal)
         );
+    }
+
+    #[test]
+    fn the_longest_idle_mcp_session_makes_way() {
+        let (mut table, start) = (SessionTable::default(), Instant::now());
+        let principal = key("x").principal;
+        for n in 0..SESSIONS_PER_PRINCIPAL {
+            let at = start + Duration::from_millis(n as u64);
+            table.insert_mcp_session(&n.to_string(), mcp_session(key("x"), n != 1), at);
+        }
+        let _in_use = table.begin_use(UsageKey::McpSession("0".to_owned()), start);
+        assert_eq!(table.admit(&key("x"), true), Err(SessionLimit::Principal));
+        let ids = |found: Vec<(String, SessionKey)>| -> Vec<String> {
+            found.into_iter().map(|(id, _)| id).collect()
+        };
+        // The first is in use, the second has executions of other clients.
+        let now = start + IDLE + Duration::from_millis(3);
+        assert_eq!(ids(table.displaceable(&principal, now, IDLE)), ["2", "3"]);
+        let other = Principal::unix(7);
+        assert_eq!(ids(table.displaceable(&other, now, IDLE)), [""; 0]);
+        assert_eq!(table.admit_in_place_of("2", &key("x")), Ok(()));
+        assert_eq!(table.mcp_session("2"), None);
+        assert_eq!(ids(table.displaceable(&principal, now, IDLE)), ["3"]);
+        assert_eq!(table.displaced(), ["2"]);
+        table.insert_mcp_session("new", mcp_session(key("x"), true), now);
+        assert_eq!(table.admit(&key("x"), true), Err(SessionLimit::Principal));
+        assert!(table.remove_mcp_session("2").is_some());
+        assert_eq!(table.admit(&key("x"), true), Err(SessionLimit::Principal));
+        assert!(table.displaced().is_empty());
+    }
+
+    #[test]
+    fn none_makes_way_where_that_would_not_help() {
+        let (mut table, now) = (SessionTable::default(), Instant::now());
+        for n in 0..SESSIONS_PER_PRINCIPAL {
+            table.begin_use(usage_key(&n.to_string()), now);
+        }
+        table.insert_mcp_session("one", mcp_session(key("x"), true), now);
+        assert_eq!(
+            table.admit_in_place_of("one", &key("new")),
+            Err(SessionLimit::Principal)
+        );
+        assert!(table.mcp_session("one").is_some());
+    }
+
+    fn mcp_session(key: SessionKey, own: bool) -> McpSession {
+        McpSession {
+            key,
+            access: ProjectAccess::default(),
+            own,
+            initialize: Value::Null,
+            standing: StandingRequests::default(),
+        }
     }
 
     #[test]

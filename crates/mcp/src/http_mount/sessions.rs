@@ -14,6 +14,7 @@ use ostler_engine::ListFilter;
 use ostler_interface::http::{HttpProblem, SessionUseGuard, SessionUses};
 use ostler_journal::atomic_file::{self, UMASK_MODE};
 use ostler_model::owner::Owner;
+use ostler_model::status::ProcessStatus;
 use ostler_model::{Caller, ErrorCode, Principal, Scope, SessionName};
 use ostler_sys::regular_file;
 use parking_lot::Mutex;
@@ -33,6 +34,12 @@ use crate::interrupted::{InterruptCause, InterruptedCall};
 use crate::session_hooks::{SessionHooks, StandingRequests};
 use crate::state::McpState;
 use crate::streamable_http::StreamableHttp;
+
+/// The part of the time after which an idle session ends that lets it make way for a new one, where
+/// there is no room otherwise: a minute of half an hour.
+const DISPLACEABLE_PART: u32 = 30;
+/// The most sessions that are considered for that at a time.
+const DISPLACEABLE_TRIES: usize = 16;
 
 /// The sessions of HTTP clients. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -91,6 +98,10 @@ impl HttpSessions {
             self.end_idle(&key).await;
         }
         loop {
+            let displaced = self.0.table.lock().displaced();
+            for id in displaced {
+                mcp.close(&id).await;
+            }
             let (due, next) = self.0.table.lock().due(Instant::now(), self.0.idle);
             for place in due {
                 // It may have been used again while another one was ended.
@@ -143,12 +154,19 @@ impl HttpSessions {
         SessionUse { sessions, uses }
     }
 
-    /// As [`SessionTable::admit`].
+    /// As [`SessionTable::admit`]. Where there is no room for one that `begins`, an idle MCP session of
+    /// the same principal makes way, if there is one in which nothing runs.
     ///
     /// # Errors
     /// As there, for the client.
     pub(super) fn admit(&self, key: &SessionKey, begins: bool) -> Result<(), HttpProblem> {
-        self.0.table.lock().admit(key, begins).map_err(|full| {
+        let admitted = self.0.table.lock().admit(key, begins);
+        admitted
+            .or_else(|full| {
+                let displaced = begins && self.displace_idle(key);
+                if displaced { Ok(()) } else { Err(full) }
+            })
+            .map_err(|full| {
             let message = match full {
                 SessionLimit::All => format!("there are {SESSIONS} sessions over HTTP"),
                 SessionLimit::Principal => {
@@ -158,6 +176,36 @@ impl HttpSessions {
             let hint = "end some with DELETE; idle ones end by themselves";
             HttpProblem::new(ErrorCode::QuotaExceeded, message, None).with_hint(hint)
         })
+    }
+
+    /// Makes room for an MCP session that begins; returns whether there is some.
+    fn displace_idle(&self, key: &SessionKey) -> bool {
+        let (now, idle) = (Instant::now(), self.0.idle / DISPLACEABLE_PART);
+        let candidates = self.0.table.lock().displaceable(&key.principal, now, idle);
+        for (id, candidate) in candidates.into_iter().take(DISPLACEABLE_TRIES) {
+            if self.has_running(&candidate) {
+                continue;
+            }
+            let usage = UsageKey::McpSession(id.clone());
+            let mut table = self.0.table.lock();
+            // It may have been used meanwhile.
+            if table.is_due(&usage, now, idle) && table.admit_in_place_of(&id, key).is_ok() {
+                drop(table);
+                tracing::info!(id, "an idle MCP session over HTTP makes way for a new one");
+                self.0.changed.notify_one();
+                return true;
+            }
+        }
+        false
+    }
+
+    fn has_running(&self, key: &SessionKey) -> bool {
+        let filter = ListFilter {
+            status: Some(ProcessStatus::Running),
+            ..ListFilter::default()
+        };
+        let engine = self.0.mcp_state.engine();
+        !engine.list(&caller(key), &filter).is_empty()
     }
 
     /// The MCP session with this id.

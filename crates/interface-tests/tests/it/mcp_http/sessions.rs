@@ -175,6 +175,50 @@ async fn idle_sessions_end_and_used_ones_do_not() {
     web.close().await;
 }
 
+/// Clients that begin a session each and end none.
+#[tokio::test]
+async fn an_idle_session_makes_way_for_a_new_one() {
+    // An idle session makes way after a thirtieth of this.
+    let web =
+        HttpFixture::with(|change| change.mcp_options.session_idle = Duration::from_secs(90)).await;
+    let agent = web.agent(&web.token);
+    let mut sessions = Vec::new();
+    for _ in 0..256 {
+        sessions.push(agent.initialize().await);
+    }
+    let running = pid(&sessions[0]
+        .call_initialized("command_bg_start", sessions[0].background("sleep 120"))
+        .await);
+    let stream = sessions[1].get().await;
+    assert_eq!(stream.status, 200);
+    let newer = async {
+        loop {
+            match agent.try_initialize_with("2025-11-25").await {
+                Ok(newer) => return newer,
+                Err(status) => assert_eq!(status, 429),
+            }
+        }
+    };
+    let newer = timeout(PATIENCE, newer).await.expect("room");
+    assert_eq!(newer.request("tools/list", json!({})).await.status, 200);
+    // The longest idle one, in which nothing runs and to which no client listens.
+    let statuses = [0, 1, 2, 3].map(|index| sessions[index].request("tools/list", json!({})));
+    let statuses: Vec<u16> = futures_util::future::join_all(statuses)
+        .await
+        .iter()
+        .map(|answer| answer.status.as_u16())
+        .collect();
+    assert_eq!(statuses, [200, 200, 404, 200]);
+    assert_eq!(
+        ids(&sessions[0]
+            .call_initialized("command_ps_list", json!({}))
+            .await),
+        [running]
+    );
+    drop(stream);
+    web.close().await;
+}
+
 #[tokio::test]
 async fn paths_name_tools_and_sessions() {
     let web = HttpFixture::new().await;
