@@ -102,16 +102,25 @@ impl ServiceRegistry {
     pub(crate) fn record_start(&self, caller: &Caller, key: ServiceKey, problem: Option<String>) {
         match problem {
             None => self.failed_starts.remove(&key),
-            Some(problem) => {
-                let start = FailedStart {
-                    owner: caller.owner.clone(),
-                    at: Timestamp::now(),
-                    problem,
-                    unlisted: None,
-                };
-                self.failed_starts.insert(key, start);
-            }
+            Some(problem) => self.record_failed_start(caller, key, problem, None),
         }
+    }
+
+    /// Records a start that failed; `unlisted` is the service where no definition lists it.
+    pub(crate) fn record_failed_start(
+        &self,
+        caller: &Caller,
+        key: ServiceKey,
+        problem: String,
+        unlisted: Option<Box<ServiceInfo>>,
+    ) {
+        let start = FailedStart {
+            owner: caller.owner.clone(),
+            at: Timestamp::now(),
+            problem,
+            unlisted,
+        };
+        self.failed_starts.insert(key, start);
     }
 }
 

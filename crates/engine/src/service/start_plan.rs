@@ -4,11 +4,10 @@
 use std::collections::HashMap;
 
 use futures_util::future::join_all;
-use ostler_model::{Dependency, DependencyCondition, Timestamp};
+use ostler_model::{Dependency, DependencyCondition};
 use tokio::sync::watch;
 
 use super::caller_services::plan_of;
-use super::failed_starts::FailedStart;
 use super::pending::PendingGuard;
 use super::start_progress::{StartProgress, StepResult};
 use super::starter::{ResolvedService, ServiceStarter};
@@ -163,16 +162,15 @@ impl<'c> ServiceStarter<'c> {
     /// Runs one step, and tells its dependents and the plan of its outcome.
     async fn run_and_record(self, index: usize, run: &PlanRun<'_>) {
         let step = &run.steps[index];
-        let done = Box::pin(self.run_step(step, run)).await;
+        // It is listed as pending until its failure is recorded, so that it is in every list.
+        let mut pending = None;
+        let done = Box::pin(self.run_step(step, run, &mut pending)).await;
         let waits_for_person = needs_approval(&done);
         let problem = done.as_ref().err().map(ToString::to_string);
         let hint = done.as_ref().err().and_then(Error::hint);
         let was_stopped = matches!(done, Err(Error::Service(ServiceError::StoppedBeforeStart)));
-        let in_background = run.progress.finish(index, done);
+        let in_background = run.progress.set_result(index, done);
         let services = &self.manager.services;
-        if in_background {
-            services.plans.store();
-        }
         let name = match &step.service {
             Some(service) => self.expected_name(service),
             None => step.name.clone(),
@@ -186,19 +184,15 @@ impl<'c> ServiceStarter<'c> {
                 let hint = hint.filter(|_| waits_for_person);
                 let texts: Vec<String> = std::iter::once(problem.clone()).chain(hint).collect();
                 let is_unlisted = in_background && !was_stopped;
-                services.failed_starts.insert(
-                    key,
-                    FailedStart {
-                        owner: self.caller.owner.clone(),
-                        at: Timestamp::now(),
-                        problem: texts.join("; "),
-                        unlisted: step
-                            .ad_hoc()
-                            .filter(|_| is_unlisted)
-                            .map(|service| Box::new(self.preview(service))),
-                    },
-                );
+                let unlisted = step.ad_hoc().filter(|_| is_unlisted);
+                let unlisted = unlisted.map(|service| Box::new(self.preview(service)));
+                services.record_failed_start(self.caller, key, texts.join("; "), unlisted);
             }
+        }
+        drop(pending);
+        run.progress.finish_step();
+        if in_background {
+            services.plans.store();
         }
         let result = problem.map_or(Ok(()), Err);
         run.outcomes[step.name.as_str()].send_replace(Some(result));
@@ -225,21 +219,27 @@ impl<'c> ServiceStarter<'c> {
         unless_stopped(pending.as_ref(), Box::pin(starting)).await
     }
 
-    async fn run_step(self, step: &StartStep, run: &PlanRun<'_>) -> StepResult {
+    async fn run_step(
+        self,
+        step: &StartStep,
+        run: &PlanRun<'_>,
+        pending: &mut Option<PendingGuard<'c>>,
+    ) -> StepResult {
         let Some(service) = &step.service else {
             return Ok(None);
         };
         if step.is_task && self.dependents_running(run.steps, &step.name) {
             return Ok(None);
         }
-        let pending = self.mark_pending(service);
+        *pending = self.mark_pending(service);
+        let pending = pending.as_ref();
         let starting = async {
             {
                 let _wait = run.progress.begin_wait();
-                self.wait_for_dependencies(service, &run.outcomes, pending.as_ref())
+                self.wait_for_dependencies(service, &run.outcomes, pending)
                     .await?;
             }
-            if let Some(pending) = &pending {
+            if let Some(pending) = pending {
                 pending.set_condition(OWN_START.to_owned());
             }
             match step.reuse {
@@ -247,7 +247,7 @@ impl<'c> ServiceStarter<'c> {
                 ServiceReuse::Refuse => self.start_one(service).await,
             }
         };
-        let ensured = unless_stopped(pending.as_ref(), Box::pin(starting)).await?;
+        let ensured = unless_stopped(pending, Box::pin(starting)).await?;
         Ok(Some(EnsureResult {
             completes: step.completes,
             ..ensured

@@ -65,18 +65,19 @@ impl StartProgress {
         DependencyWait(self)
     }
 
-    /// One step has ended; returns whether the plan is in the background.
-    pub(crate) fn finish(&self, step: usize, result: StepResult) -> bool {
-        let in_background = {
-            let mut inner = self.inner.lock();
-            inner.results[step] = Some(result);
-            inner.in_background
-        };
+    /// Stores the outcome of one step; returns whether the plan is in the background.
+    pub(crate) fn set_result(&self, step: usize, result: StepResult) -> bool {
+        let mut inner = self.inner.lock();
+        inner.results[step] = Some(result);
+        inner.in_background
+    }
+
+    /// One step has ended, and its outcome is stored: tells those who wait.
+    pub(crate) fn finish_step(&self) {
         self.counts.send_modify(|counts| {
             counts.unfinished -= 1;
             counts.starting -= 1;
         });
-        in_background
     }
 
     /// Waits until the counts are so.
