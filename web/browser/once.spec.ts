@@ -37,6 +37,25 @@ test('the dialog starts one command and stays until that is answered', async ({ 
   expect(posts.count()).toBe(1);
 });
 
+test('a dialog waits two minutes for an answer, and can be left then', async ({ page, daemon }) => {
+  await page.clock.install();
+  const posts = await held(page, /\/api\/v1\/executions$/);
+  await open(page, daemon, '/processes');
+  await page.getByRole('button', { name: 'Run a command' }).first().click();
+  const dialog = page.getByRole('dialog', { name: 'Run a command' });
+  await dialog.getByLabel('Directory').fill(daemon.dir);
+  await dialog.getByRole('textbox', { name: 'Command' }).fill('sleep 300 # unanswered');
+  await dialog.getByRole('button', { name: 'Start', exact: true }).click();
+  await expect(dialog.getByRole('button', { name: 'Starting' })).toBeDisabled();
+  await page.clock.fastForward(119_000);
+  await expect(dialog.getByRole('button', { name: 'Starting' })).toBeDisabled();
+  await page.clock.fastForward(2_000);
+  await expect(dialog.getByRole('alert')).toContainText('The daemon does not answer.');
+  await page.keyboard.press('Escape');
+  await expect(dialog).toBeHidden();
+  posts.letGo();
+});
+
 test('one is run again once, however often that is pressed', async ({ page, daemon }) => {
   const { id, uuid } = await start(daemon, 'true # again', { labels: ['again'] });
   await ended(daemon, id);

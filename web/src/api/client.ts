@@ -6,6 +6,9 @@ import { ApiError, ConnectionError, isSignedOut, problemOf } from './problem';
 import type { paths } from './schema';
 import { observeServerDate } from './server-clock';
 
+/** The longest wait for the beginning of an answer, in milliseconds: longer than any the daemon takes on purpose. */
+const ANSWER_MS = 120_000;
+
 type Listener = () => void;
 const signedOutListeners = new Set<Listener>();
 
@@ -40,10 +43,21 @@ function connectionError(error: unknown): unknown {
   return new ConnectionError(error instanceof Error ? error.message : String(error));
 }
 
+/** As {@link fetchWithKey}; a daemon that was stopped, or a connection that is gone without a word, keeps nobody waiting. */
+async function fetchWithinLimit(request: Request): Promise<Response> {
+  const silence = new AbortController();
+  const limit = setTimeout(() => silence.abort(new Error(`no answer within ${ANSWER_MS} ms`)), ANSWER_MS);
+  try {
+    return await fetchWithKey(request, { signal: AbortSignal.any([request.signal, silence.signal]) });
+  } finally {
+    clearTimeout(limit);
+  }
+}
+
 /** The requests of REST: `api.GET('/api/v1/executions/{id}', { params: { path: { id } } })`. */
 export const api = createClient<paths>({
   baseUrl: window.location.origin + BASE_PATH.replace(/\/$/, ''),
-  fetch: (request: Request) => fetchWithKey(request),
+  fetch: fetchWithinLimit,
   querySerializer: { array: { style: 'form', explode: true } },
 });
 
