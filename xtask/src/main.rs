@@ -58,6 +58,9 @@ enum XtaskCommand {
 }
 
 fn main() -> ExitCode {
+    if let Some(documented) = test::run_as_rustdoc() {
+        return documented.unwrap_or_else(|error| report(&error));
+    }
     let here = |act: &dyn Fn(&Workspace) -> Result<CheckResult>| act(&Workspace::find()?);
     let outcome = match &Args::parse().verb {
         XtaskCommand::Setup(args) => here(&|workspace| setup::run(workspace, args)),
@@ -72,9 +75,11 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(verdict) => verdict.into(),
-        Err(error) => {
-            console::print_line(format_args!("xtask: {error:#}"));
-            ExitCode::FAILURE
-        }
+        Err(error) => report(&error),
     }
+}
+
+fn report(error: &anyhow::Error) -> ExitCode {
+    console::print_line(format_args!("xtask: {error:#}"));
+    ExitCode::FAILURE
 }

@@ -5,6 +5,7 @@ mod clients;
 mod conformance;
 mod plan;
 mod run;
+mod rustdoc;
 mod schedule;
 mod server;
 mod steps;
@@ -13,3 +14,4 @@ mod vm;
 mod web;
 
 pub(crate) use run::{TestRunArgs, run};
+pub(crate) use rustdoc::run_as_rustdoc;

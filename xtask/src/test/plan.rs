@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{clients, conformance, steps, vm, web};
+use super::{clients, conformance, rustdoc, steps, vm, web};
 use crate::setup::Tier;
 use crate::test_counts::TestCounts;
 use crate::workspace::{Profile, Workspace};
@@ -86,9 +86,9 @@ pub(super) const STEPS: &[TestStep] = &[
         &["setup", "web"],
         steps::unit,
     ),
-    step("doctest", Tier::Quick, Lane::Compute, &[], steps::doctest),
-    step("doc", Tier::Quick, Lane::Compute, &[], steps::doc),
-    // Its tests expect answers within seconds: not beside the six of Python.
+    step("doc", Tier::Quick, Lane::Compute, &["build"], rustdoc::run),
+    step("doc-all", Tier::Full, Lane::Compute, &[], steps::doc_all),
+    // Its tests expect answers within seconds: not beside those of Python.
     step(
         "browser",
         Tier::Quick,

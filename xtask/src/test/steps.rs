@@ -12,7 +12,7 @@ use crate::test_counts::TestCounts;
 use crate::{chaos, setup, shell, tidy};
 
 /// The number of concurrent Python tests.
-const PYTHON_WORKERS: &str = "6";
+const PYTHON_WORKERS: &str = "4";
 /// More failures than this are not accidental, and are not retried.
 const MAX_RETRIED: u64 = 10;
 /// The duration of each fuzz target in the full tier, in seconds.
@@ -68,17 +68,10 @@ pub(super) fn fuzz(context: StepContext<'_>) -> Result<TestCounts> {
     run_parsed(nextest.env("OSTLER_FUZZ_SECONDS", FUZZ_SECONDS))
 }
 
-pub(super) fn doctest(context: StepContext<'_>) -> Result<TestCounts> {
-    let options = ["--doc", "--no-fail-fast"];
-    let test = [&["test"], WORKSPACE_FLAGS, &options].concat();
-    run_parsed(&mut cargo::workspace_build(context, &test)?)
-}
-
-pub(super) fn doc(context: StepContext<'_>) -> Result<TestCounts> {
-    let mut doc = cargo::command(
-        context,
-        &[&["doc"], WORKSPACE_FLAGS, &["--no-deps"]].concat(),
-    );
+/// Documents the programs, too, which `doc` leaves out: cargo checks every dependency for it.
+pub(super) fn doc_all(context: StepContext<'_>) -> Result<TestCounts> {
+    let doc = [&["doc"], WORKSPACE_FLAGS, &["--no-deps"]].concat();
+    let mut doc = cargo::command(context, &doc);
     doc.env("RUSTDOCFLAGS", "-D warnings");
     run_counted(doc)
 }
