@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Installation, HttpDaemon, ClientTransport, disk
+from harness import Installation, HttpDaemon, ClientTransport, disk, tiers
 from harness.backend import Backend
 from harness.docker import BUSYBOX, DEBIAN, UID, DockerEngine
 from harness.protected_env import ProtectedEnv
@@ -17,10 +17,13 @@ from harness.user import temporary_user
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: The default timeout of a test, and of its end, in seconds.
-LIMIT_SECONDS = 60
+#: The default timeout of a test, and of its end, in seconds. A busy machine may be ten times slower than an idle one.
+LIMIT_SECONDS = 120
 #: The shortest timeout of what comes before a test: the first of a module sets up what the others share.
 SETUP_SECONDS = 300
+
+#: The users of `each_installation`.
+USERS = ["self", "ordinary"] if is_root() else ["self"]
 
 # A shell without job control starts what runs in the background with SIGINT ignored, and all that is started by it inherits that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -74,8 +77,9 @@ def pytest_runtest_teardown(item):
 
 def pytest_collection_modifyitems(config, items):
     """Deselects tests that need root for an unprivileged user, and those that need small file
-    systems where that user cannot mount any."""
+    systems where that user cannot mount any. As root, leaves one user of two to the full tier."""
     if is_root():
+        tiers.take_turns(items, "each_installation", USERS)
         return
     beyond = ["root"]
     with tempfile.TemporaryDirectory() as path:
@@ -148,9 +152,10 @@ def small_disk(make_installation):
         installation.shut_down()
 
 
-@pytest.fixture(params=["self", "ordinary"] if is_root() else ["self"])
+@pytest.fixture(params=USERS)
 def each_installation(request, make_installation):
-    """An installation of the current user and, as root, one of an unprivileged user without cgroups."""
+    """An installation of the current user and, as root, one of an unprivileged user without cgroups. In the quick tier, a
+    test runs as one of them."""
     return make_installation(NOBODY if request.param == "ordinary" else None)
 
 

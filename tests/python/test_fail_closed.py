@@ -10,6 +10,7 @@ from harness.protected_env import USERS
 from harness.installation import is_root
 from harness.shell import Shell
 from harness.terminal import Terminals
+from harness.tiers import in_turn
 from harness.isolation_client import INTERFACES, IsolationOptions, missing_capabilities
 
 pytestmark = pytest.mark.anyio
@@ -46,8 +47,7 @@ def degraded(_user, *more):
     return more
 
 
-@pytest.mark.parametrize("interface", INTERFACES)
-@pytest.mark.parametrize(("user", "piece"), CASES)
+@pytest.mark.parametrize(("user", "piece", "interface"), in_turn(CASES, list(INTERFACES)))
 def test_high_refuses_and_says_what_is_missing(installation_without, user, piece, interface):
     installation = installation_without(user, piece)
     features, reason = TAKEN[piece]

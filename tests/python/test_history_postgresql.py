@@ -114,7 +114,10 @@ def restart(server):
 
 
 @pytest.mark.limit(180)
-@pytest.mark.parametrize("harm", [restart, cut], ids=["killed and restarted", "connections cut"])
+@pytest.mark.parametrize("harm", [
+    pytest.param(restart, id="killed and restarted"),
+    pytest.param(cut, id="connections cut", marks=pytest.mark.full),
+])
 def test_no_row_is_lost_or_doubled_while_the_server_fails_in_a_burst(installation, server, harm):
     count = 200
     script = f"for i in $(seq {count}); do $0 run -d -- true || exit 1; done"

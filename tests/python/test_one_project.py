@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 CANARY = "canaryalpha"
 REDACTED = re.compile(r'"(?:request_id|X-Request-Id|uptime_ms|at|now)": *"?[^",}]*"?')
 TEMPLATE = '[[template]]\nid = "of_{0}"\ncommand = "echo"\nargs_template = ["{0}"]\nrequired_permissions = ["project:read"]\n'
-MANIFEST = '[services.manifest_{0}]\ncommand = "sleep 100"\n'
+MANIFEST = '[services.manifest_{0}]\ncommand = "sleep 1000"\n'
 #: Routes that need a scope that no token here has, or that are about nothing of a project.
 ELSEWHERE = {
     ("GET", "/api/v1/tokens"), ("POST", "/api/v1/tokens"), ("DELETE", "/api/v1/tokens/{name}"), ("POST", "/api/v1/shutdown"),
@@ -328,10 +328,10 @@ def test_a_definition_of_one_name_is_that_of_each_project(served):
     name = f"/api/v1/services/{served.alpha.stored}"
     must(served, "beta", "PUT", name, {"command": command("sleep", "3"), "cwd": served.projects.beta})
     assert must(served, "beta", "GET", name)["command"] == "sleep 3"
-    assert must(served, "alpha", "GET", name)["command"] == "sleep 100"
+    assert must(served, "alpha", "GET", name)["command"] == "sleep 1000"
     must(served, "beta", "DELETE", name)
     assert ask(served, "beta", "GET", name)[0] == 404
-    assert must(served, "alpha", "GET", name)["command"] == "sleep 100"
+    assert must(served, "alpha", "GET", name)["command"] == "sleep 1000"
 
 
 def test_the_tokens_of_a_project_see_all_of_it(served):
@@ -427,7 +427,7 @@ def transport(served, name, **options):
 async def test_an_agent_works_in_the_project_of_its_token(served):
     async with transport(served, "beta").agent() as agent:
         assert (await agent.must("exec", command="pwd")).text.count(served.projects.beta)
-        started = (await agent.must("exec", command="sleep 100", wait_ms=0)).id
+        started = (await agent.must("exec", command="sleep 1000", wait_ms=0)).id
         row = must(served, "all", "GET", f"/api/v1/history/{started}")
         assert row["project"] == served.projects.beta, row
     async with transport(served, "alpha").agent() as agent:
@@ -443,7 +443,7 @@ async def test_a_session_of_one_name_is_shared_only_within_a_project(served):
     path = "/s/common"
     async with transport(served, "alpha", path=path).agent() as one, transport(served, "beta", path=path).agent() as other:
         ended = (await one.must("exec", command=f"echo {CANARY}; exit 3", wait_ms=0)).id
-        running = (await one.must("exec", command="sleep 100", wait_ms=0)).id
+        running = (await one.must("exec", command="sleep 1000", wait_ms=0)).id
         must(served, "all", "POST", f"/api/v1/executions/{ended}/wait", {"until": "exit", "at_most_ms": 20000})
         told = await other.must("process", action="list")
         assert ended not in told.text and running not in told.text and "news" not in told.text, told

@@ -12,8 +12,8 @@ from harness.isolation_client import INTERFACES, IsolationOptions
 from harness.tiers import each_once
 
 CORPUS = Path(__file__).parents[2] / "crates" / "policy" / "tests" / "corpus"
-#: How many attempts of each class are put to the command line.
-SAMPLE = 12
+#: How many attempts of each class are put to the command line; the tests of the crate try all.
+SAMPLE = 8
 #: The file that an attempt makes where it gets through.
 WITNESS = "witness"
 

@@ -487,8 +487,12 @@ async def test_cleared_output_leaves_the_prompt_known(installation, kind, restar
 async def test_an_end_that_was_cleared_is_known(installation, kind):
     async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell(kind)
-        begun = await shell.run("sleep 1; cd /tmp; sh -c 'exit 4'", wait_ms=300)
+        # The time for a command includes the wait for the first prompt.
+        await finished(shell, "true")
+        gate = installation.work / "gate"
+        begun = await shell.run(f"sh -c 'until test -e {gate}; do sleep 0.1; done'; cd /tmp; sh -c 'exit 4'", wait_ms=1_000)
         assert begun.end == "running", begun
+        gate.touch()
         read, offset = None, begun.reply.value("next_offset")
         while read is None or read.value("shell")["state"] != "prompt":
             read = await shell.must("pty_read", view="screen", until="output", offset=offset, wait_ms=1_000)

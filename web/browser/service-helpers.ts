@@ -29,10 +29,22 @@ export function deafServer(port: number): string[] {
   return ['node', '-e', `process.on('SIGTERM', () => {}); ${serve(port)}`];
 }
 
+const FAILS = `console.error('ConnectionRefusedError: localhost:6379'); process.exit(1)`;
+
 /** A server that is ready, and fails a while later. */
 export function failingServer(port: number, delayMs: number): string[] {
-  const fails = `setTimeout(() => { console.error('ConnectionRefusedError: localhost:6379'); process.exit(1) }, ${delayMs})`;
-  return ['node', '-e', `${serve(port)}; ${fails}`];
+  return ['node', '-e', `${serve(port)}; setTimeout(() => { ${FAILS} }, ${delayMs})`];
+}
+
+/** A server that is ready, and fails when {@link requestFailure} asks for it. */
+export function serverThatFailsOnRequest(port: number): string[] {
+  const handler = `(request, response) => { if (request.url === '/fail') { ${FAILS} } response.end('ok') }`;
+  return ['node', '-e', `require('http').createServer(${handler}).listen(${port}, '127.0.0.1')`];
+}
+
+export async function requestFailure(port: number): Promise<void> {
+  // It exits before it answers.
+  await fetch(`http://127.0.0.1:${port}/fail`).catch(() => undefined);
 }
 
 function serve(port: number): string {

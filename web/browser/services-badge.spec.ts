@@ -6,11 +6,12 @@ import { expectAccessible } from './axe';
 import { expect, open, testApart as test } from './fixture';
 import {
   deafServer,
-  failingServer,
   fileServer,
   freePort,
   gatedServer,
   removeServices,
+  requestFailure,
+  serverThatFailsOnRequest,
   startService,
 } from './service-helpers';
 
@@ -194,10 +195,12 @@ test('a service that fails after it was ready is red, and stays until it is dism
   page,
   daemon,
 }) => {
-  startService(daemon, 'flaky', failingServer(await freePort(), 2_000));
+  const port = await freePort();
+  startService(daemon, 'flaky', serverThatFailsOnRequest(port));
   await open(page, daemon, '/processes');
   await badge(page).click();
   await expect(panel(page).locator('[data-state="ready"]')).toBeVisible();
+  await requestFailure(port);
   await expect(panel(page).locator('[data-state="failed"]')).toHaveText('Failed');
   await expectColour(panel(page).locator('[data-state="failed"]'), 'failed');
   await expect(badge(page)).toHaveText('0');

@@ -12,6 +12,8 @@ import {
   freePort,
   listServices,
   removeServices,
+  requestFailure,
+  serverThatFailsOnRequest,
   startByRest,
   startService,
 } from './service-helpers';
@@ -109,14 +111,19 @@ test('one that does not hear a request to stop can be forced', { tag: '@full' },
 });
 
 test('a failed one shows its last lines, and is dismissed or started again', async ({ page, daemon }) => {
-  await startByRest(daemon, 'flaky', failingServer(await freePort(), 1_500));
+  const port = await freePort();
+  await startByRest(daemon, 'flaky', serverThatFailsOnRequest(port));
   await open(page, daemon, '/services');
   const flaky = card(page, 'flaky');
+  await expect(flaky.locator('[data-state="ready"]')).toBeVisible();
+  await requestFailure(port);
   await expect(flaky.locator('[data-state="failed"]')).toBeVisible();
   await expect(flaky).toContainText('exit code 1');
   await expect(flaky.locator('pre')).toContainText('ConnectionRefusedError: localhost:6379');
   await button(flaky, 'Start').click();
+  await expect(flaky.locator('[data-state="ready"]')).toBeVisible();
   await expect(flaky.locator('[data-state="failed"]')).toHaveCount(0);
+  await requestFailure(port);
   await expect(flaky.locator('[data-state="failed"]')).toBeVisible();
   await button(flaky, 'Dismiss').click();
   await expect(flaky).toHaveCount(0);

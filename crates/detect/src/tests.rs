@@ -143,7 +143,7 @@ fn what_ends_is_no_service() {
 }
 
 /// The words of a script that is one command of plain words.
-fn plasummary(script: &str) -> Option<Vec<String>> {
+fn plain_words(script: &str) -> Option<Vec<String>> {
     let list = ostler_policy::command_list(script)?;
     let [ostler_policy::ListStep::Command(command)] = list.steps.as_slice() else {
         return None;
@@ -164,7 +164,7 @@ fn plasummary(script: &str) -> Option<Vec<String>> {
 #[test]
 fn words_are_judged_as_scripts_are() {
     for command in lines(POSITIVES).filter_map(|line| Some(line.split_once(" | ")?.1)) {
-        let Some(words) = plasummary(command) else {
+        let Some(words) = plain_words(command) else {
             continue;
         };
         let [script, words] = [detect(&shell(command), &[]), detect(&argv(&words), &[])];
@@ -180,8 +180,19 @@ fn words_are_judged_as_scripts_are() {
     }
 }
 
+/// Each service behind one wrapper and before one ending, each of which has its turn.
 #[test]
 fn a_service_behind_a_wrapper_stays_one() {
+    check_wrappers(|number, texts| vec![texts[number % texts.len()]]);
+}
+
+#[test]
+fn full_a_service_behind_every_wrapper_stays_one() {
+    check_wrappers(|_, texts| texts.to_vec());
+}
+
+/// `choose` selects wrappers, and endings, for the service with a number.
+fn check_wrappers(choose: fn(usize, &[&'static str]) -> Vec<&'static str>) {
     let wrappers = [
         "env A=b",
         "FOO=bar",
@@ -214,12 +225,13 @@ fn a_service_behind_a_wrapper_stays_one() {
         ";",
     ];
     let mut misses = Vec::new();
-    for line in lines(POSITIVES) {
+    for (number, line) in lines(POSITIVES).enumerate() {
         let (_, command) = line.split_once(" | ").expect("id kind port | command");
-        if plasummary(command).is_none() {
+        if plain_words(command).is_none() {
             continue;
         }
         let plain = summary(detect(&shell(command), &[]).as_ref());
+        let (wrappers, endings) = (choose(number, &wrappers), choose(number, &endings));
         let wrapped = wrappers.iter().map(|it| format!("{it} {command}"));
         let ended = endings.iter().map(|it| format!("{command}{it}"));
         for script in wrapped.chain(ended) {
@@ -570,7 +582,7 @@ proptest! {
     fn quotes_change_nothing(at in 0..10_000_usize, style in prop::collection::vec(0..3_u8, 12)) {
         let all = commands();
         let command = all[at % all.len()];
-        if let Some(words) = plasummary(command) {
+        if let Some(words) = plain_words(command) {
             let quoted = words.iter().enumerate().map(|(at, word)| match style[at % style.len()] {
                 0 => format!("'{}'", word.replace('\'', "'\\''")),
                 1 => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-const ROUNDS: u32 = 2_000;
+const ROUNDS: u32 = 500;
 
 fn caller() -> Caller {
     Caller {
@@ -140,12 +140,21 @@ async fn one_round(engine: &Engine, backend: &Arc<FakeBackend>, round: u32) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn stop_clean_exit_and_list_never_race_into_a_wrong_state() {
+    race(ROUNDS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn full_stop_clean_exit_and_list_never_race_into_a_wrong_state() {
+    race(10 * ROUNDS).await;
+}
+
+async fn race(rounds: u32) {
     let (state, backend, engine) = fixture(SpawnBehavior::Run).await;
     let mut lanes = tokio::task::JoinSet::new();
     for lane in 0..4_u32 {
         let (engine, backend) = (engine.clone(), Arc::clone(&backend));
         lanes.spawn(async move {
-            for round in 0..ROUNDS / 4 {
+            for round in 0..rounds / 4 {
                 one_round(&engine, &backend, round * 4 + lane).await;
             }
         });

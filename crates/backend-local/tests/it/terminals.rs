@@ -13,8 +13,8 @@ use ostler_backend_local::ZygoteConfig;
 use ostler_model::{ByteString, ExecutionId, StreamName, TermSize};
 
 use crate::support::{
-    BackendFixture, FinishedRun, LONG, TestCase, argv, is_alive, members, next_event, output, sh,
-    timed, wait_exit, wait_until,
+    BackendFixture, FinishedRun, TestCase, argv, is_alive, members, next_event, output, sh,
+    wait_exit, wait_until,
 };
 
 pub(crate) const CASES: &[TestCase] = &[
@@ -40,7 +40,8 @@ pub(crate) const CASES: &[TestCase] = &[
     ),
     ("sizes_of_what_is_stopped_or_gone", sizes),
     ("no_terminal_is_left", exhausted),
-    ("three_hundred_terminals", amounts::three_hundred),
+    ("sixty_terminals", amounts::sixty),
+    ("full_three_hundred_terminals", amounts::three_hundred),
 ];
 
 /// A grace that no case waits for.

@@ -58,16 +58,20 @@ fn wait_served(cli: &CliEnv, over: &AtomicBool) {
     }
 }
 
-/// Kills every daemon some time after its start, while `work` is done. The last of each round is
-/// killed only after it accepted connections, however slow the machine: clients give up after 20
-/// daemons that were killed before that.
+/// The most daemons that are killed: on a slow machine none of them lives long enough to answer a
+/// request, and the work would never end.
+const MAX_KILLED: usize = 40;
+
+/// Kills every daemon some time after its start, while `work` is done, at most [`MAX_KILLED`]. The
+/// last of each round is killed only after it accepted connections, however slow the machine:
+/// clients give up after 20 daemons that were killed before that.
 fn under_killing<T>(cli: &CliEnv, millis: &[u64], work: impl FnOnce() -> T) -> (T, usize) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let killing = scope.spawn(|| {
             let mut killed = 0;
             for (n, wait) in millis.iter().enumerate().cycle() {
-                if over.load(Ordering::Relaxed) {
+                if over.load(Ordering::Relaxed) || killed == MAX_KILLED {
                     return killed;
                 }
                 if n + 1 == millis.len() {

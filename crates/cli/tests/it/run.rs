@@ -179,14 +179,23 @@ fn no_daemon_is_needed() {
 }
 
 #[test]
-fn a_hundred_megabytes_pass_through_whole() {
+fn ten_megabytes_pass_through_whole() {
+    numbers_pass_through(1_500_000, 10_888_896);
+}
+
+#[test]
+fn full_a_hundred_megabytes_pass_through_whole() {
+    numbers_pass_through(13_000_000, 105_888_897);
+}
+
+fn numbers_pass_through(lines: usize, bytes: u64) {
     let cli = CliEnv::new();
-    let mut command = cli.command(&["run", "sh", "-c", "seq 13000000"]);
+    let mut command = cli.command(&["run", "sh", "-c", &format!("seq {lines}")]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut count = Counter::default();
     std::io::copy(child.stdout.as_mut().unwrap(), &mut count).unwrap();
     assert!(child.wait().unwrap().success());
-    assert_eq!((count.bytes, count.lines), (105_888_897, 13_000_000));
+    assert_eq!((count.bytes, count.lines), (bytes, lines));
 }
 
 #[derive(Default)]

@@ -16,7 +16,7 @@ use super::{
     InteractionOutcome, InteractionState, InteractionTransition, Question, QuestionKind,
 };
 
-const STEPS: u64 = 50_000;
+const STEPS: u64 = 12_000;
 const STEPS_PER_WALK: u64 = 400;
 const SESSIONS: u64 = 3;
 const EXECUTIONS: u64 = 4;
@@ -368,6 +368,15 @@ fn owner_of(session: u64) -> Owner {
 
 #[test]
 fn random_walks_hold_every_property() {
+    walk_at_random(STEPS);
+}
+
+#[test]
+fn full_random_walks_hold_every_property() {
+    walk_at_random(20 * STEPS);
+}
+
+fn walk_at_random(steps: u64) {
     let given = std::env::var("OSTLER_WALK_SEED").ok();
     let seed = given.and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
         let now = Timestamp::now().as_nanosecond();
@@ -375,7 +384,7 @@ fn random_walks_hold_every_property() {
     });
     println!("OSTLER_WALK_SEED={seed}");
     let mut rng = Rng::with_seed(seed);
-    for walk_number in 0..STEPS / STEPS_PER_WALK {
+    for walk_number in 0..steps / STEPS_PER_WALK {
         let mut walk = Walk::new();
         let steps = (0..STEPS_PER_WALK).try_for_each(|_| walk.step(&mut rng));
         if let Err(why) = steps.and_then(|()| walk.end(&mut rng)) {

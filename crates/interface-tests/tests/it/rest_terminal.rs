@@ -57,7 +57,7 @@ impl TerminalFixture {
 
     /// Waits until the output matches.
     async fn printed(&self, id: &str, pattern: &str) {
-        let body = json!({"until": "pattern", "pattern": pattern, "at_most_ms": 40_000});
+        let body = json!({"until": "pattern", "pattern": pattern, "at_most_ms": 110_000});
         let (_, waited) = self.post(&format!("{API}/{id}/wait"), body).await;
         let screen = self.get(&format!("{API}/{id}/screen")).await;
         assert_eq!(waited["why"], "pattern", "{waited}: {screen}");

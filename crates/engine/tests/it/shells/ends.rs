@@ -182,8 +182,10 @@ async fn a_stopped_child_gives_the_prompt_back(kind: ShellKind) {
 
 async fn time_runs_out_and_it_is_waited_for_again(kind: ShellKind) {
     let fixture = ShellFixture::new(kind).await;
+    // The time for a command includes the wait for the first prompt.
+    fixture.run_to_end("true").await;
     let run = fixture
-        .run_for("echo begun; sleep 2; echo ended", Duration::from_secs(1))
+        .run_for("echo begun; sleep 4; echo ended", Duration::from_secs(2))
         .await;
     let run = run.expect("typed");
     assert_eq!(run.end, ShellEnd::TimedOut);

@@ -128,13 +128,15 @@ impl ShellFixture {
 
     /// Until the screen shows this.
     pub(crate) async fn wait_output(&self, text: &str) {
+        let mut watch = self.engine.watch(&test_caller(), &self.id).expect("known");
         let looks = async {
             loop {
+                watch.refresh();
                 let view = self.engine.screen(&test_caller(), &self.id).await;
                 if view.expect("a screen").text().contains(text) {
                     break;
                 }
-                tokio::task::yield_now().await;
+                watch.changed().await;
             }
         };
         tokio::time::timeout(PATIENCE, looks).await.expect("shown");

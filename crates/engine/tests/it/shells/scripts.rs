@@ -170,17 +170,18 @@ async fn what_a_command_did_not_read_is_no_part_of_the_next(kind: ShellKind) {
     let whole = (0, "whole\r\n".to_owned());
     for rc in ["true", vi] {
         let fixture = ShellFixture::with_rc(kind, rc).await;
-        let first = fixture.run_for("echo be''gun; sleep 1", SOON);
+        // It runs until the keys are typed, however long that takes.
+        let first = fixture.run("echo be''gun; sh -c 'until [ -e typed ]; do sleep 0.1; done'");
         let (first, ()) = tokio::join!(first, async {
             fixture.wait_output("begun").await;
             fixture.type_in("rm -rf ").await;
+            std::fs::write(fixture.home.path().join("typed"), "").expect("written");
         });
-        let from = first.expect("it runs").from;
-        let caller = test_caller();
-        let run = fixture
-            .engine
-            .wait_in_shell(&caller, &fixture.id, from, PATIENCE);
-        run.await.expect("it ends");
+        assert!(
+            matches!(first.end, ShellEnd::Finished { status: 0, .. }),
+            "{rc}: {:?}",
+            first.end
+        );
         for _ in 0..2 {
             assert_eq!(fixture.run_to_end("echo whole").await, whole, "{rc}");
         }
