@@ -7,6 +7,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use miniz_oxide::inflate::decompress_to_vec;
+use parking_lot::Mutex;
 
 /// The program, compressed.
 static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/init.deflate"));
@@ -16,6 +17,10 @@ const HASH: &str = env!("OSTLER_CONTAINER_INIT_HASH");
 const NAME_PREFIX: &str = "init-";
 /// Read and execute, for whichever user a container runs as.
 const MODE: u32 = 0o555;
+
+/// Held while it is written: containers start at the same time, and with one temporary file for all,
+/// one of them renamed what another one had not finished. A state directory has one daemon.
+static WRITER: Mutex<()> = Mutex::new(());
 
 /// The program in the state directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +51,7 @@ impl InitProgram {
     }
 
     fn install_content(&self, content: &[u8]) -> io::Result<()> {
+        let _writer = WRITER.lock();
         // Compared, and not only by its length: a crash may have left its blocks unwritten.
         if fs::read(&self.path).is_ok_and(|found| found == content) {
             return Ok(());
@@ -104,6 +110,24 @@ mod tests {
         assert!(content.starts_with(b"\x7fELF"));
         let interpreter = content.windows(9).any(|it| it == b"/ld-linux");
         assert!(!interpreter, "it is linked statically");
+    }
+
+    #[test]
+    fn starts_at_the_same_time_find_it_whole() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let program = named(dir.path(), "new");
+        let content = vec![7; 1024 * 1024];
+        for _ in 0..20 {
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        program.install_content(&content).expect("written");
+                        assert!(fs::read(&program.path).expect("there") == content);
+                    });
+                }
+            });
+            fs::remove_file(&program.path).expect("removed");
+        }
     }
 
     #[test]
