@@ -1,9 +1,9 @@
 //! Small JSON files that are written whole or not at all.
 
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-use ostler_journal::atomic_file::{self, UMASK_MODE};
+use ostler_journal::atomic_file::{AtomicFile, UMASK_MODE};
 use ostler_sys::regular_file;
 use serde::{Deserialize, Serialize};
 
@@ -38,8 +38,8 @@ pub(crate) fn refuse_newer(path: &Path, bytes: &[u8], newest: u8) -> Result<(), 
     }
 }
 
-/// Replaces a file atomically: readers find the old text or the new one. Not synced: a power
-/// failure may leave either.
+/// Replaces a file atomically: readers find the old text or the new one, and of several writers at
+/// once one comes last. Not synced: a power failure may leave either.
 ///
 /// # Errors
 /// [`Error::Storage`].
@@ -51,5 +51,35 @@ pub(crate) fn replace(dir: &Path, name: &str, value: &impl Serialize) -> Result<
         source,
     };
     let bytes = serde_json::to_vec(value).map_err(|error| storage_error(error.into()))?;
-    atomic_file::replace(&path, &bytes, UMASK_MODE).map_err(storage_error)
+    let replace = || {
+        let mut file = AtomicFile::create_unique(&path, UMASK_MODE)?;
+        file.write_all(&bytes)?;
+        file.commit()
+    };
+    replace().map_err(storage_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two pages may dismiss one service at once.
+    #[test]
+    fn writers_at_once_fail_no_other() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let path = dir.path();
+                scope.spawn(move || {
+                    for _ in 0..100 {
+                        replace(path, "file.json", &vec![writer; 100]).expect("written");
+                    }
+                });
+            }
+        });
+        let bytes = read(&dir.path().join("file.json")).expect("there");
+        let stored: Vec<i32> = serde_json::from_slice(&bytes).expect("whole");
+        assert_eq!(stored, vec![stored[0]; 100]);
+        assert_eq!(std::fs::read_dir(dir.path()).expect("readable").count(), 1);
+    }
 }
