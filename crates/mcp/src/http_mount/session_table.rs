@@ -96,6 +96,10 @@ impl SessionTable {
     /// A request starts to use an entry.
     pub(super) fn begin_use(&mut self, key: UsageKey, now: Instant) -> EntryUse {
         self.changed |= !self.has(&key);
+        if let UsageKey::McpSession(id) = &key {
+            // Found before it made way for another one: it stays.
+            self.displaced.remove(id);
+        }
         let usage = self.entry(key.clone(), now);
         usage.active += 1;
         let entry = usage.entry;
@@ -213,9 +217,14 @@ impl SessionTable {
         admitted
     }
 
-    /// The MCP sessions that are to end because they made way for newer ones.
-    pub(super) fn displaced(&self) -> Vec<String> {
-        self.displaced.iter().cloned().collect()
+    /// The end of one that made way is over.
+    pub(super) fn forget_displaced(&mut self, id: &str) {
+        self.displaced.remove(id);
+    }
+
+    /// An MCP session that is to end because it made way for a newer one.
+    pub(super) fn next_displaced(&self) -> Option<String> {
+        self.displaced.iter().next().cloned()
     }
 
     /// Changes the requests that hold until the session ends.
@@ -429,12 +438,17 @@ mod tests {
         assert_eq!(table.admit_in_place_of("2", &key("x")), Ok(()));
         assert_eq!(table.mcp_session("2"), None);
         assert_eq!(ids(table.displaceable(&principal, now, IDLE)), ["3"]);
-        assert_eq!(table.displaced(), ["2"]);
+        assert_eq!(table.next_displaced().as_deref(), Some("2"));
         table.insert_mcp_session("new", mcp_session(key("x"), true), now);
         assert_eq!(table.admit(&key("x"), true), Err(SessionLimit::Principal));
         assert!(table.remove_mcp_session("2").is_some());
         assert_eq!(table.admit(&key("x"), true), Err(SessionLimit::Principal));
-        assert!(table.displaced().is_empty());
+        assert_eq!(table.next_displaced(), None);
+        // A request that came just before has it stay.
+        assert_eq!(table.admit_in_place_of("3", &key("x")), Ok(()));
+        table.begin_use(UsageKey::McpSession("3".to_owned()), now);
+        assert!(table.mcp_session("3").is_some());
+        assert_eq!(table.next_displaced(), None);
     }
 
     #[test]

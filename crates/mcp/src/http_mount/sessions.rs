@@ -98,9 +98,10 @@ impl HttpSessions {
             self.end_idle(&key).await;
         }
         loop {
-            let displaced = self.0.table.lock().displaced();
-            for id in displaced {
+            while let Some(id) = self.next_displaced() {
                 mcp.close(&id).await;
+                // Also one whose end a shutdown left to the next daemon.
+                self.0.table.lock().forget_displaced(&id);
             }
             let (due, next) = self.0.table.lock().due(Instant::now(), self.0.idle);
             for place in due {
@@ -160,22 +161,27 @@ impl HttpSessions {
     /// # Errors
     /// As there, for the client.
     pub(super) fn admit(&self, key: &SessionKey, begins: bool) -> Result<(), HttpProblem> {
-        let admitted = self.0.table.lock().admit(key, begins);
-        admitted
-            .or_else(|full| {
-                let displaced = begins && self.displace_idle(key);
-                if displaced { Ok(()) } else { Err(full) }
-            })
-            .map_err(|full| {
-            let message = match full {
-                SessionLimit::All => format!("there are {SESSIONS} sessions over HTTP"),
-                SessionLimit::Principal => {
-                    format!("this token has {SESSIONS_PER_PRINCIPAL} sessions over HTTP, all it may have")
-                }
-            };
-            let hint = "end some with DELETE; idle ones end by themselves";
-            HttpProblem::new(ErrorCode::QuotaExceeded, message, None).with_hint(hint)
-        })
+        let Err(full) = self.0.table.lock().admit(key, begins) else {
+            return Ok(());
+        };
+        if begins && self.displace_idle(key) {
+            return Ok(());
+        }
+        let message = match full {
+            SessionLimit::All => format!("there are {SESSIONS} sessions over HTTP"),
+            SessionLimit::Principal => {
+                format!(
+                    "this token has {SESSIONS_PER_PRINCIPAL} sessions over HTTP, all it may have"
+                )
+            }
+        };
+        let hint = "end some with DELETE; idle ones end by themselves";
+        Err(HttpProblem::new(ErrorCode::QuotaExceeded, message, None).with_hint(hint))
+    }
+
+    /// As [`SessionTable::next_displaced`].
+    fn next_displaced(&self) -> Option<String> {
+        self.0.table.lock().next_displaced()
     }
 
     /// Makes room for an MCP session that begins; returns whether there is some.
