@@ -104,9 +104,9 @@ def start(daemon, name, words, cwd, **options):
 def fill(daemon):
     """Something of every kind in the project alpha, which its token is the only one for."""
     alpha = daemon.projects.alpha
-    service = {"command": command("sleep", "100"), "cwd": alpha, "name": f"served-{CANARY}", "wait_ms": 0}
+    service = {"command": command("sleep", "1000"), "cwd": alpha, "name": f"served-{CANARY}", "wait_ms": 0}
     must(daemon, "alpha", "POST", "/api/v1/services", service)
-    must(daemon, "alpha", "PUT", f"/api/v1/services/stored-{CANARY}", {"command": command("sleep", "100"), "cwd": alpha})
+    must(daemon, "alpha", "PUT", f"/api/v1/services/stored-{CANARY}", {"command": command("sleep", "1000"), "cwd": alpha})
     ended = start(daemon, "alpha", ["echo", CANARY], alpha)
     must(daemon, "alpha", "POST", f"/api/v1/executions/{ended}/wait", {"until": "exit", "at_most_ms": 20000})
     question = {"kind": "input_request", "message": f"what of {CANARY}?"}

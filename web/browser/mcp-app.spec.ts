@@ -59,7 +59,8 @@ const INLINE = { displayMode: 'inline', availableDisplayModes: ['inline', 'fulls
 
 test('processes are listed, read and stopped', async ({ page, daemon }) => {
   const client = await daemon.mcpClient();
-  await client.callTool('exec', { command: 'echo first words; sleep 600', wait_ms: 500 });
+  const started = await client.callTool('exec', { command: 'echo first words; sleep 600', wait_ms: 500 });
+  expect(started).not.toMatchObject({ isError: true });
   const frame = await showDashboard(page, client, { ...INLINE, theme: 'dark' });
   await expect(frame.getByText('1 running')).toBeVisible();
   await expect(frame.locator('html')).toHaveAttribute('data-theme', 'dark');

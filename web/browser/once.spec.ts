@@ -45,7 +45,7 @@ test('a dialog waits two minutes for an answer, and can be left then', async ({ 
   const dialog = page.getByRole('dialog', { name: 'Run a command' });
   await dialog.getByLabel('Directory').fill(daemon.dir);
   await dialog.getByRole('textbox', { name: 'Command' }).fill('sleep 300 # unanswered');
-  await dialog.getByRole('button', { name: 'Start', exact: true }).click();
+  await dialog.getByRole('button', { name: 'Run', exact: true }).click();
   await expect(dialog.getByRole('button', { name: 'Starting' })).toBeDisabled();
   await page.clock.fastForward(119_000);
   await expect(dialog.getByRole('button', { name: 'Starting' })).toBeDisabled();
