@@ -400,6 +400,12 @@ async def test_a_person_has_a_taste(installation, kind, taste):
 LONG_SCRIPT = "\n".join(f"echo {'x' * 1_000} >> ran" for _ in range(40))
 
 
+async def at_prompt(shell):
+    """Waits until the shell reads at its prompt: fish draws it for a while after the end of a command."""
+    read = await shell.must("pty_read", view="screen", until="prompt", wait_ms=20_000)
+    assert read.value("shell")["state"] == "prompt", read
+
+
 def unfinished_inputs(installation):
     return [path for path in installation.executions() if (path / "input.unfinished").exists()]
 
@@ -410,6 +416,7 @@ async def test_a_script_that_was_cut_is_not_run_with_the_next(installation, kind
     async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell(kind)
         await finished(shell, "true")
+        await at_prompt(shell)
         installation.cli("pause", shell.id)
         cut = await shell.call("pty_run", script=LONG_SCRIPT)
         assert cut.is_error and "bytes typed" in cut.text, cut
@@ -431,6 +438,7 @@ async def test_a_script_that_a_killed_daemon_was_typing_is_not_run_with_the_next
     async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell(kind)
         await finished(shell, "true")
+        await at_prompt(shell)
         # The shell does not read on: the terminal is full when the daemon dies.
         installation.cli("pause", shell.id)
         typing = asyncio.create_task(shell.call("pty_run", script=LONG_SCRIPT))
