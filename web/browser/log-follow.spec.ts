@@ -175,6 +175,8 @@ test('a killed daemon comes back: no reload, no line twice or missing, the view 
   await expect.poll(() => lastSeen(page), { timeout: 30_000 }).toBeGreaterThan(last + 300);
   // Every line between, in order.
   await page.keyboard.press('f');
+  await expect(follow(page)).not.toHaveText('Following');
+  await expectRead(page);
   for (
     let at = (await seenLines(page))[0]?.line ?? 0;
     at > last;
@@ -207,6 +209,7 @@ test('cleared output is told, and the rest has its numbers', async ({ page, daem
   await expect.poll(() => lastSeen(page)).toBeGreaterThan(150);
   await page.keyboard.press('Home');
   await expect(log(page).locator('.log-gap')).toHaveText(/ B not kept \(lines 1–[\d,]+\)$/);
+  await expectRead(page);
   expectSequence(await seenLines(page));
   daemon.ostler('stop', '--force', id);
 });
