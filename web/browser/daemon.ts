@@ -77,6 +77,16 @@ export class Daemon {
     await this.#end('SIGKILL');
   }
 
+  /** Runs `act` while the daemon is stopped by a signal: connections stay open, and nothing answers. */
+  async whileStopped(act: () => Promise<void>): Promise<void> {
+    this.#process?.kill('SIGSTOP');
+    try {
+      await act();
+    } finally {
+      this.#process?.kill('SIGCONT');
+    }
+  }
+
   /** Ends the daemon and what it started, and removes its directories. */
   async close(): Promise<void> {
     const running = this.ostler('ps', '--quiet').split('\n').filter(Boolean);

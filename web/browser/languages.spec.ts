@@ -78,7 +78,7 @@ for (const tag of ['de', 'hi', 'ja', 'ru']) {
     for (const path of [...Object.keys(PAGES), `p/${id}`]) {
       await page.goto(`${daemon.url}/${path}`);
       await expect(page.getByRole('main')).not.toBeEmpty();
-      // A parameter that was not filled in; escaped characters of a question, `\\u{202e}`, are none.
+      // A parameter that was not filled in; escaped characters of a question, `\u{202e}`, are none.
       await expect(page.locator('body')).not.toContainText(/(?<!\\u)\{\w+\}/);
       await expectNoOverflow(page, path);
     }

@@ -37,23 +37,45 @@ test('the dialog starts one command and stays until that is answered', async ({ 
   expect(posts.count()).toBe(1);
 });
 
-test('a dialog waits two minutes for an answer, and can be left then', async ({ page, daemon }) => {
+test('a dialog waits two minutes for a daemon that sends nothing, and can be left then', async ({
+  page,
+  daemon,
+}) => {
   await page.clock.install();
-  const posts = await held(page, /\/api\/v1\/executions$/);
   await open(page, daemon, '/processes');
   await page.getByRole('button', { name: 'Run a command' }).first().click();
   const dialog = page.getByRole('dialog', { name: 'Run a command' });
   await dialog.getByLabel('Directory').fill(daemon.dir);
-  await dialog.getByRole('textbox', { name: 'Command' }).fill('sleep 300 # unanswered');
+  await dialog.getByRole('textbox', { name: 'Command' }).fill('true # unanswered');
+  await daemon.whileStopped(async () => {
+    await dialog.getByRole('button', { name: 'Run', exact: true }).click();
+    await expect(dialog.getByRole('button', { name: 'Starting' })).toBeDisabled();
+    await page.clock.fastForward(60_000);
+    await expect(dialog.getByRole('button', { name: 'Starting' })).toBeDisabled();
+    await page.clock.fastForward(70_000);
+    await expect(dialog.getByRole('alert')).toContainText('The daemon does not answer.');
+    await page.keyboard.press('Escape');
+    await expect(dialog).toBeHidden();
+  });
+});
+
+test('a dialog waits on for a daemon that sends other things', async ({ page, daemon }) => {
+  await page.clock.install();
+  const posts = await held(page, /\/api\/v1\/executions$/);
+  await open(page, daemon, '/processes?label=meanwhile');
+  await page.getByRole('button', { name: 'Run a command' }).first().click();
+  const dialog = page.getByRole('dialog', { name: 'Run a command' });
+  await dialog.getByLabel('Directory').fill(daemon.dir);
+  await dialog.getByRole('textbox', { name: 'Command' }).fill('true # late');
   await dialog.getByRole('button', { name: 'Run', exact: true }).click();
-  await expect(dialog.getByRole('button', { name: 'Starting' })).toBeDisabled();
-  await page.clock.fastForward(119_000);
-  await expect(dialog.getByRole('button', { name: 'Starting' })).toBeDisabled();
-  await page.clock.fastForward(2_000);
-  await expect(dialog.getByRole('alert')).toContainText('The daemon does not answer.');
-  await page.keyboard.press('Escape');
-  await expect(dialog).toBeHidden();
+  for (let round = 0; round < 3; round += 1) {
+    await page.clock.fastForward(70_000);
+    const { uuid } = await start(daemon, `true # ${round}`, { labels: ['meanwhile'] });
+    await expect(page.locator(`[data-row="${uuid}"]`)).toBeAttached();
+    await expect(dialog.getByRole('button', { name: 'Starting' })).toBeDisabled();
+  }
   posts.letGo();
+  await expect(page).toHaveURL(/\/p\/\w+$/);
 });
 
 test('one is run again once, however often that is pressed', async ({ page, daemon }) => {

@@ -29,19 +29,21 @@ export function deafServer(port: number): string[] {
   return ['node', '-e', `process.on('SIGTERM', () => {}); ${serve(port)}`];
 }
 
-const FAILS = `console.error('ConnectionRefusedError: localhost:6379'); process.exit(1)`;
+/** Ends a server as one does that finds no database. */
+const FAIL_SCRIPT = `console.error('ConnectionRefusedError: localhost:6379'); process.exit(1)`;
 
 /** A server that is ready, and fails a while later. */
 export function failingServer(port: number, delayMs: number): string[] {
-  return ['node', '-e', `${serve(port)}; setTimeout(() => { ${FAILS} }, ${delayMs})`];
+  return ['node', '-e', `${serve(port)}; setTimeout(() => { ${FAIL_SCRIPT} }, ${delayMs})`];
 }
 
 /** A server that is ready, and fails when {@link requestFailure} asks for it. */
 export function serverThatFailsOnRequest(port: number): string[] {
-  const handler = `(request, response) => { if (request.url === '/fail') { ${FAILS} } response.end('ok') }`;
+  const handler = `(request, response) => { if (request.url === '/fail') { ${FAIL_SCRIPT} } response.end('ok') }`;
   return ['node', '-e', `require('http').createServer(${handler}).listen(${port}, '127.0.0.1')`];
 }
 
+/** Makes the server of {@link serverThatFailsOnRequest} at this port fail. */
 export async function requestFailure(port: number): Promise<void> {
   // It exits before it answers.
   await fetch(`http://127.0.0.1:${port}/fail`).catch(() => undefined);

@@ -6,8 +6,10 @@ import { ApiError, ConnectionError, isSignedOut, problemOf } from './problem';
 import type { paths } from './schema';
 import { observeServerDate } from './server-clock';
 
-/** The longest wait for the beginning of an answer, in milliseconds: longer than any the daemon takes on purpose. */
-const ANSWER_MS = 120_000;
+/** A daemon that sends nothing for so long, in milliseconds, is waited for no longer. It sends events every 15 s. */
+const SILENCE_MS = 120_000;
+/** The time between two looks at that, in milliseconds. */
+const CHECK_MS = 5_000;
 
 type Listener = () => void;
 const signedOutListeners = new Set<Listener>();
@@ -30,6 +32,7 @@ export async function fetchWithKey(input: Request | string, init: RequestInit = 
   const asked = Date.now();
   try {
     const response = await fetch(request);
+    noteReceived();
     observeServerDate(response.headers, asked);
     return response;
   } catch (error) {
@@ -43,21 +46,35 @@ function connectionError(error: unknown): unknown {
   return new ConnectionError(error instanceof Error ? error.message : String(error));
 }
 
-/** As {@link fetchWithKey}; a daemon that was stopped, or a connection that is gone without a word, keeps nobody waiting. */
-async function fetchWithinLimit(request: Request): Promise<Response> {
+let receivedAt = 0;
+
+/** Notes that the daemon has sent something. */
+export function noteReceived(): void {
+  receivedAt = Date.now();
+}
+
+/**
+ * As {@link fetchWithKey}; a daemon that was stopped, or a connection that is gone without a word, keeps nobody waiting.
+ * One that sends other things may take its time: a stop waits for its grace.
+ */
+async function fetchUnlessSilent(request: Request): Promise<Response> {
   const silence = new AbortController();
-  const limit = setTimeout(() => silence.abort(new Error(`no answer within ${ANSWER_MS} ms`)), ANSWER_MS);
+  const asked = Date.now();
+  const timer = setInterval(() => {
+    if (Date.now() - Math.max(asked, receivedAt) < SILENCE_MS) return;
+    silence.abort(new Error(`nothing received for ${SILENCE_MS} ms`));
+  }, CHECK_MS);
   try {
     return await fetchWithKey(request, { signal: AbortSignal.any([request.signal, silence.signal]) });
   } finally {
-    clearTimeout(limit);
+    clearInterval(timer);
   }
 }
 
 /** The requests of REST: `api.GET('/api/v1/executions/{id}', { params: { path: { id } } })`. */
 export const api = createClient<paths>({
   baseUrl: window.location.origin + BASE_PATH.replace(/\/$/, ''),
-  fetch: fetchWithinLimit,
+  fetch: fetchUnlessSilent,
   querySerializer: { array: { style: 'form', explode: true } },
 });
 

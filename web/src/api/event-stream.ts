@@ -3,7 +3,7 @@
  * carry the page key, so the stream is read by `fetch`.
  */
 import { BASE_PATH } from '../app/base-path';
-import { apiError, fetchWithKey } from './client';
+import { apiError, fetchWithKey, noteReceived } from './client';
 import { type ServerSentEvent, SseParser } from './sse-parser';
 
 /** The time before the first, second, … attempt to connect again, in milliseconds; the last one repeats. */
@@ -55,6 +55,7 @@ export function followEvents(path: string, lastId: string | null, handlers: Stre
       const timer = setTimeout(() => silence.abort(), SILENCE_MS);
       const { done, value } = await reader.read().finally(() => clearTimeout(timer));
       if (done) return;
+      noteReceived();
       for (const event of parser.push(decoder.decode(value, { stream: true }))) {
         if (event.id !== null) position = event.id;
         handlers.onEvent(event);
