@@ -29,6 +29,11 @@ impl Supervisor {
             self.attempt = self.attempt.max(record.attempt);
             self.tries = self.tries.max(1);
             self.stage = AttemptStage::Live { grace: None };
+            if let Some(failure) = self.spawn_failure.take_if(|it| it.attempt > record.attempt) {
+                // Later attempts could not be spawned, and left no record.
+                self.offset = self.offset.max(record.output_end);
+                return self.after_spawn_failed(now, failure);
+            }
         }
         if !self.has_attempt() || record.attempt != self.attempt {
             return;

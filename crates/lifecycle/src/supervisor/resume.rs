@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ostler_model::event::{DegradedCapability, TrimReason};
-use ostler_model::{Event, EventRecord, Lifetime};
+use ostler_model::{Event, EventRecord, Lifetime, TerminationCause};
 
-use super::state_machine::{AttemptStage, RestartCause, Supervisor};
+use super::state_machine::{AttemptStage, RestartCause, SpawnFailure, Supervisor};
 
 impl Supervisor {
     /// A supervisor of an execution that an earlier engine began, from its events. Its first input
@@ -49,8 +49,25 @@ impl Supervisor {
                 self.lost_capabilities.clear();
                 self.started_attempt = *attempt;
                 self.attempt = self.attempt.max(*attempt);
+                self.spawn_failure = None;
             }
-            Event::SpawnFailed { attempt, .. } => self.attempt = self.attempt.max(*attempt),
+            Event::SpawnFailed {
+                attempt,
+                step,
+                errno,
+                message,
+            } => {
+                self.attempt = self.attempt.max(*attempt);
+                let cause = TerminationCause::SpawnFailed {
+                    step: step.clone(),
+                    errno: *errno,
+                    message: message.clone(),
+                };
+                self.spawn_failure = Some(SpawnFailure {
+                    attempt: *attempt,
+                    cause,
+                });
+            }
             Event::Exited { attempt, .. } => {
                 self.lost_bytes = 0;
                 self.ended_attempt = Some((*attempt, record.event.clone()));

@@ -41,6 +41,13 @@ pub(super) enum RestartCause {
     Unhealthy,
 }
 
+/// An attempt that could not be spawned.
+#[derive(Debug, Clone)]
+pub(super) struct SpawnFailure {
+    pub(super) attempt: u32,
+    pub(super) cause: TerminationCause,
+}
+
 /// The policy of one execution.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
@@ -58,6 +65,8 @@ pub struct Supervisor {
     pub(super) started_attempt: u32,
     /// The attempt whose end is on record, and how its leader ended.
     pub(super) ended_attempt: Option<(u32, Event)>,
+    /// The newest attempt, where it could not be spawned: no exit record tells of it.
+    pub(super) spawn_failure: Option<SpawnFailure>,
     pub(super) journal_failed: bool,
     pub(super) journal_recovered: bool,
     /// The capabilities that the attempt is recorded to have lost.
@@ -91,6 +100,7 @@ impl Supervisor {
             tries: 0,
             started_attempt: 0,
             ended_attempt: None,
+            spawn_failure: None,
             journal_failed: false,
             journal_recovered: false,
             lost_capabilities: Vec::new(),
@@ -415,19 +425,24 @@ impl Supervisor {
                 message: message.clone(),
             },
         );
-        if self.state.stopping.is_some() {
-            return self.finish_stopped(now);
-        }
-        let ending = Termination::without_status(TerminationCause::SpawnFailed {
+        let cause = TerminationCause::SpawnFailed {
             step,
             errno,
             message,
-        });
+        };
+        self.after_spawn_failed(now, SpawnFailure { attempt, cause });
+    }
+
+    /// What follows from an attempt that could not be spawned: the end, or another one.
+    pub(super) fn after_spawn_failed(&mut self, now: Timestamp, failure: SpawnFailure) {
+        if self.state.stopping.is_some() {
+            return self.finish_stopped(now);
+        }
         // A first attempt that cannot be spawned is an error in the request, not a crash.
-        if attempt > 1 && self.may_restart(false) {
+        if failure.attempt > 1 && self.may_restart(false) {
             return self.back_off(now, None);
         }
-        self.finish(now, ending);
+        self.finish(now, Termination::without_status(failure.cause));
     }
 
     fn on_backoff_elapsed(&mut self) {

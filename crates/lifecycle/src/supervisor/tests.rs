@@ -683,3 +683,58 @@ fn records_of(effects: impl IntoIterator<Item = SupervisorEffect>) -> Vec<EventR
     };
     effects.into_iter().filter_map(record).collect()
 }
+
+/// Attempts that could not be spawned leave no record: the newest one that is found is of an earlier
+/// attempt.
+#[test]
+fn a_failed_spawn_of_a_later_attempt_is_no_dead_end_for_the_next_engine() {
+    let lifetime = |max| Lifetime::service(RestartPolicy::Always { max });
+    let resumed = |max, stopped: bool| {
+        let mut supervisor = Supervisor::new(lifetime(9), GRACE);
+        let first = exit(1, WaitStatus::Code(1), None);
+        let failed = SupervisorInput::SpawnFailed {
+            step: "shim".to_owned(),
+            message: "no space".to_owned(),
+        };
+        let mut records = Vec::new();
+        let mut inputs = vec![
+            SupervisorInput::Admitted {
+                missing: Vec::new(),
+            },
+            SupervisorInput::Spawned,
+            exited(first.clone()),
+            SupervisorInput::Timer(Timer::Backoff),
+            failed,
+        ];
+        if stopped {
+            inputs.insert(4, stop());
+            inputs.pop();
+        }
+        for (time, input) in (0..).zip(inputs) {
+            records.extend(records_of(supervisor.handle(at(time * 600), input)));
+        }
+        let mut next = Supervisor::resume(lifetime(max), GRACE, &records);
+        let effects = next.handle(at(9_000), exited(first));
+        (next, effects)
+    };
+    let (mut next, effects) = resumed(9, false);
+    let backoff = effects.iter().any(|effect| {
+        matches!(effect, SupervisorEffect::SetTimer { timer, .. } if *timer == Timer::Backoff)
+    });
+    assert!(backoff, "{effects:?}");
+    let spawned = next.handle(at(20_000), SupervisorInput::Timer(Timer::Backoff));
+    assert!(
+        spawned.contains(&SupervisorEffect::Spawn { attempt: 3 }),
+        "{spawned:?}"
+    );
+    let (mut next, _) = resumed(9, false);
+    next.handle(at(10_000), stop());
+    assert!(next.is_over());
+    let (next, _) = resumed(0, false);
+    let cause = ending(&next).cause;
+    assert!(
+        matches!(cause, TerminationCause::SpawnFailed { .. }),
+        "{cause:?}"
+    );
+    assert!(resumed(9, true).0.is_over());
+}
