@@ -11,7 +11,7 @@ from harness import until
 pytestmark = pytest.mark.anyio
 
 STORAGE = 74
-#: Printed in two reads: the second one can be damaged alone.
+#: Printed in two reads: each one can be damaged alone.
 FIRST, REST = b"first\n", b"second\nthird\nfourth\n"
 SCRIPT = f"echo first; until [ -e go ]; do sleep .02; done; printf '{REST.decode()}'; until [ -e end ]; do sleep .02; done"
 
@@ -143,12 +143,58 @@ def test_a_follower_is_told_and_goes_on(installation):
     one_byte(files(installation, pid))
     follower = follow(installation, pid)
     assert follower.stdout.readline() == FIRST
-    missing = len(REST) + len(b"fifth\n")
+    missing = len(REST)
     assert f"{missing} bytes of output are gone".encode() in follower.stderr.readline()
+    assert follower.stdout.readline() == b"fifth\n"
     (installation.work / "stop").touch()
     printed, errors = follower.communicate(timeout=30)
     assert (follower.returncode, printed) == (STORAGE, b"last\n"), errors
     assert f"{missing} bytes of its output are missing".encode() in errors
+
+
+#: What is done to the files, and what can be read after it, of three reads.
+MIDDLE_HARMS = {
+    "middle": (one_byte, FIRST + b"fifth\n"),
+    "first": (lambda directory: change(directory / "output.0.seg", b"first", b"First"), REST + b"fifth\n"),
+    "both": (lambda directory: (change(directory / "output.0.seg", b"first", b"First"), one_byte(directory)), b"fifth\n"),
+}
+
+
+@pytest.fixture(params=MIDDLE_HARMS)
+def damaged_before_its_end(installation, request):
+    """A running command, output of which was damaged before the last line that it printed; what can be read of it."""
+    harm, readable = MIDDLE_HARMS[request.param]
+    pid = begin(installation, SCRIPT + "; echo fifth; until [ -e stop ]; do sleep .02; done; echo last")
+    (installation.work / "end").touch()
+    until(lambda: b"fifth" in installation.cli("logs", pid, "--raw").stdout, 10, "the fifth line")
+    installation.kill_daemon()
+    harm(files(installation, pid))
+    return pid, readable
+
+
+def test_what_follows_damage_is_read(installation, damaged_before_its_end):
+    """One damaged read hides nothing else, for no reader, nor does the next daemon cut what follows it."""
+    pid, readable = damaged_before_its_end
+    (installation.work / "stop").touch()
+    installation.cli("wait", pid)
+    readable += b"last\n"
+    missing = len(FIRST + REST + b"fifth\nlast\n") - len(readable)
+    for words in (["--no-time"], ["--raw"], ["--no-time", "--follow"], ["--no-time", "--stream", "stdout"]):
+        done = installation.cli("logs", pid, *words, check=False)
+        assert (done.returncode, done.stdout) == (STORAGE, readable), (words, done)
+        assert f"{missing} bytes of its output are missing".encode() in done.stderr, (words, done.stderr)
+    for words in (["--tail", "2"], ["--grep", "fifth|last"]):
+        done = installation.cli("logs", pid, "--no-time", *words, check=False)
+        assert done.stdout.endswith(b"fifth\nlast\n"), (words, done)
+    base = f"/api/v1/executions/{pid}"
+    lines = installation.rest("GET", f"{base}/output/lines")["lines"]
+    texts = readable.decode().splitlines()
+    assert [line["text"] for line in lines] == texts
+    assert lines[-1]["number"] == len((FIRST + REST).splitlines()) + 2, lines
+    frames = [json.loads(line) for line in installation.rest("GET", f"{base}/raw", raw=True).splitlines()]
+    assert sum(frame["gap"]["lost_bytes"] for frame in frames if "gap" in frame) == missing, frames
+    output = installation.rest("GET", f"/api/process/{pid}/output")
+    assert [entry["text"] for entry in output["stdout"]] == texts and output["lost_bytes"] == missing, output
 
 
 @pytest.mark.limit(240)

@@ -7,8 +7,8 @@ use ostler_journal::{Gap, Journal, ReadError};
 use crate::info::ExecutionInfo;
 
 /// How many bytes of `within` were lost, that is missing without having been dropped on purpose;
-/// `info` is called after the files were read. Damage within a segment is found only by who reads
-/// it.
+/// `info` is called after the files were read. Damage is looked for at both ends of the range; what
+/// is farther from them is found only by who reads it, and given as `found`.
 ///
 /// # Errors
 /// When the files cannot be read.
@@ -16,8 +16,9 @@ pub fn lost_bytes<E: From<ReadError>>(
     info: impl FnOnce() -> Result<ExecutionInfo, E>,
     journal: &Journal,
     within: Range<u64>,
+    found: &[Gap],
 ) -> Result<u64, E> {
-    let gaps = journal.gaps()?;
+    let gaps = journal.gaps_within(within.clone(), found)?;
     let info = info()?;
     let gaps = gaps.into_iter().chain(lost_tail(&info, journal)?);
     let lost = gaps.map(|gap| {

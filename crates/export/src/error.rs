@@ -13,8 +13,8 @@ pub enum ExportError {
     /// The journal could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Output that was there when the export began was removed or found damaged before it was
-    /// written.
+    /// Output that was there when the export began was removed before it was written, or its end is
+    /// damaged.
     #[error("output from byte {from} to {to} was removed, cleared or damaged during the export")]
     Incomplete {
         /// The offset of the first byte missing.

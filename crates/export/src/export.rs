@@ -79,7 +79,7 @@ fn write_cast(
     out: &mut dyn Write,
     subject: &ExportSubject<'_>,
     mut merge: EntryMerge<'_>,
-    extent: &ExportExtent,
+    extent: &ExportExtent<'_>,
     version: CastVersion,
 ) -> Result<Vec<Gap>, ExportError> {
     let mut sink = GapCheckSink {
@@ -94,7 +94,7 @@ fn write_cast(
 /// Writes every entry, at least those of the extent; returns the gaps.
 fn run(
     merge: &mut EntryMerge<'_>,
-    extent: &ExportExtent,
+    extent: &ExportExtent<'_>,
     sink: &mut dyn EntrySink,
 ) -> Result<Vec<Gap>, ExportError> {
     let mut sink = GapCollector {
@@ -125,7 +125,7 @@ impl EntrySink for GapCollector<'_> {
 /// export began is omitted.
 fn write_text(
     journal: &Journal,
-    extent: &ExportExtent,
+    extent: &ExportExtent<'_>,
     out: &mut dyn Write,
 ) -> Result<Vec<Gap>, ExportError> {
     let mut gaps = Vec::new();

@@ -5,18 +5,21 @@ use ostler_journal::{Gap, Journal, ReadError};
 use crate::entry::{EntrySink, ExportEntry};
 use crate::error::ExportError;
 
-/// The extent of a journal when its export began: an export without all of it is incomplete.
+/// The extent of a journal when its export began: an export without all of it is incomplete, but
+/// for what is found damaged.
 #[derive(Debug)]
-pub(crate) struct ExportExtent {
+pub(crate) struct ExportExtent<'a> {
+    journal: &'a Journal,
     /// What was missing, in order.
     missing: Vec<Gap>,
     /// The offset after the last byte.
     end: u64,
 }
 
-impl ExportExtent {
-    pub(crate) fn of(journal: &Journal) -> Result<Self, ReadError> {
+impl<'a> ExportExtent<'a> {
+    pub(crate) fn of(journal: &'a Journal) -> Result<Self, ReadError> {
         Ok(Self {
+            journal,
             missing: journal.gaps()?,
             end: journal.end()?,
         })
@@ -24,33 +27,52 @@ impl ExportExtent {
 
     /// Checks that an export that stops at `offset` has reached the end.
     pub(crate) fn check_reached(&self, offset: u64) -> Result<(), ExportError> {
-        check_empty(offset, self.end)
+        let rest = Gap {
+            from: offset,
+            to: self.end,
+        };
+        match rest.from < rest.to {
+            true => Err(incomplete(rest)),
+            false => Ok(()),
+        }
     }
 
-    /// Checks that a gap consists of what was missing and of what came after the end.
+    /// Checks that a gap consists of what was missing, of what is damaged, and of what came after
+    /// the end: that nothing of it was removed meanwhile.
     pub(crate) fn check_gap(&self, gap: Gap) -> Result<(), ExportError> {
-        let mut from = gap.from;
-        for missing in &self.missing {
-            if missing.from <= from {
-                from = from.max(missing.to);
-            }
+        let new = without_missing(gap, &self.missing, self.end);
+        if new.from >= new.to {
+            return Ok(());
         }
-        check_empty(from, gap.to.min(self.end))
+        let is_removed = |gone: &Gap| gone.from < new.to && new.from < gone.to;
+        match self.journal.gaps()?.iter().any(is_removed) {
+            true => Err(incomplete(new)),
+            false => Ok(()),
+        }
     }
 }
 
-/// Checks that nothing is missing from `from` to `to`.
-fn check_empty(from: u64, to: u64) -> Result<(), ExportError> {
-    match from < to {
-        true => Err(ExportError::Incomplete { from, to }),
-        false => Ok(()),
+/// The part of a gap before `end` that follows what was `missing` at its beginning; empty where
+/// there is none.
+fn without_missing(gap: Gap, missing: &[Gap], end: u64) -> Gap {
+    let mut from = gap.from;
+    for missing in missing {
+        if missing.from <= from {
+            from = from.max(missing.to);
+        }
     }
+    let to = gap.to.min(end);
+    Gap { from, to }
+}
+
+const fn incomplete(Gap { from, to }: Gap) -> ExportError {
+    ExportError::Incomplete { from, to }
 }
 
 /// Checks the gaps of a format that does not express them, and passes the entries on.
 pub(crate) struct GapCheckSink<'a, S> {
     pub(crate) sink: S,
-    pub(crate) extent: &'a ExportExtent,
+    pub(crate) extent: &'a ExportExtent<'a>,
 }
 
 impl<S: EntrySink> EntrySink for GapCheckSink<'_, S> {
@@ -69,10 +91,8 @@ mod tests {
     #[test]
     fn a_gap_is_new_where_it_exceeds_what_was_missing() {
         let gap = |from, to| Gap { from, to };
-        let extent = ExportExtent {
-            missing: vec![gap(0, 10), gap(10, 20), gap(50, 60)],
-            end: 100,
-        };
+        let missing = [gap(0, 10), gap(10, 20), gap(50, 60)];
+        let new = |it| without_missing(it, &missing, 100);
         for known in [
             gap(0, 20),
             gap(5, 20),
@@ -80,21 +100,16 @@ mod tests {
             gap(55, 60),
             gap(100, 200),
         ] {
-            assert!(extent.check_gap(known).is_ok(), "{known:?}");
+            let rest = new(known);
+            assert!(rest.from >= rest.to, "{known:?}: {rest:?}");
         }
-        for (new, from, to) in [
-            (gap(0, 21), 20, 21),
-            (gap(40, 60), 40, 60),
-            (gap(55, 70), 60, 70),
-            (gap(90, 200), 90, 100),
+        for (it, rest) in [
+            (gap(0, 21), gap(20, 21)),
+            (gap(40, 60), gap(40, 60)),
+            (gap(55, 70), gap(60, 70)),
+            (gap(90, 200), gap(90, 100)),
         ] {
-            let error = extent.check_gap(new).unwrap_err();
-            assert!(
-                matches!(error, ExportError::Incomplete { from: a, to: b } if (a, b) == (from, to)),
-                "{new:?}: {error}"
-            );
+            assert_eq!(new(it), rest, "{it:?}");
         }
-        assert!(extent.check_reached(100).is_ok() && extent.check_reached(101).is_ok());
-        assert!(extent.check_reached(99).is_err());
     }
 }

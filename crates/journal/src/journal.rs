@@ -15,7 +15,7 @@ use crate::open_files::OpenFiles;
 use crate::query::{BytePage, ByteQuery, Gap, LinePage, LineQuery, TrimmedRange, stream_code};
 use crate::segment::SegmentError;
 use crate::snapshot::{JournalSnapshot, with_snapshot};
-use crate::{files, lines, read, retention};
+use crate::{files, gaps, lines, read, retention};
 
 /// A cheap handle to the journal of one execution. Readers need no lock: they tolerate a writer,
 /// a trim and a compression at every instant. Each call reads the files as they are at that time.
@@ -145,12 +145,21 @@ impl Journal {
         self.view(|view| Ok(view.start()?..view.end))
     }
 
-    /// The ranges that are gone before the valid end, in order.
+    /// The ranges that no segment holds before the valid end, in order.
     ///
     /// # Errors
     /// When the files cannot be read.
     pub fn gaps(&self) -> Result<Vec<Gap>, ReadError> {
-        self.view(gaps)
+        self.view(gaps::between_segments)
+    }
+
+    /// The gaps in a range of offsets, in order: what no segment holds, the damaged chunks in the
+    /// first and the last mebibyte of the range, and those that readers have `found`.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn gaps_within(&self, range: Range<u64>, found: &[Gap]) -> Result<Vec<Gap>, ReadError> {
+        self.view(|view| gaps::within(view, range.clone(), found))
     }
 
     /// The size of the journal.
@@ -243,22 +252,6 @@ impl Journal {
         let (memory, open) = (self.memory.get(), self.open_files.as_deref());
         with_snapshot(&self.dir, memory.as_deref(), open, query)
     }
-}
-
-fn gaps(view: &JournalSnapshot<'_>) -> Result<Vec<Gap>, SegmentError> {
-    let mut gaps = Vec::new();
-    let mut from = 0;
-    for extent in view.extents()? {
-        let base = extent.from.max(view.floor);
-        if from < base {
-            gaps.push(Gap { from, to: base });
-        }
-        from = from.max(base).max(extent.to);
-    }
-    if from < view.end {
-        gaps.push(Gap { from, to: view.end });
-    }
-    Ok(gaps)
 }
 
 fn stats(view: &JournalSnapshot<'_>) -> Result<Stats, SegmentError> {

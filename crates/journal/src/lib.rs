@@ -23,6 +23,7 @@ pub mod fallback;
 mod files;
 mod filter;
 pub mod follow;
+mod gaps;
 mod index;
 pub mod journal;
 pub mod ledger;

@@ -14,7 +14,7 @@ use crate::query::{Gap, GrepMode, JournalLine, LinePage, LineQuery, OpenLineMode
 use crate::read::timestamp;
 use crate::scan::{LineScanner, LineVisitor, ScanControl, ScanEnd, ScannedLine};
 use crate::segment::SegmentError;
-use crate::snapshot::JournalSnapshot;
+use crate::snapshot::{JournalSnapshot, follows};
 
 /// Adds lines to a page, and counts those beyond its budgets.
 pub(crate) struct LinePageBuilder<'q> {
@@ -145,6 +145,10 @@ impl<'q> LinePageBuilder<'q> {
         let Some(segment) = snapshot.valid_segment(position.slot)? else {
             return Ok(None);
         };
+        if !follows(segment, position.record)? {
+            // Damaged: the scan finds where it continues.
+            return Ok(None);
+        }
         let first = segment.record(position.record)?;
         Ok(first
             .filter(|record| record.offset > range.from)

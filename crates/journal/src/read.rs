@@ -56,7 +56,7 @@ struct BytePageReader<'q> {
 impl BytePageReader<'_> {
     fn run(&mut self, snapshot: &JournalSnapshot<'_>) -> Result<(), SegmentError> {
         let from = self.page.next.offset;
-        let mut forward = ForwardRecords::new(snapshot, snapshot.locate(from)?);
+        let mut forward = ForwardRecords::new(snapshot, from)?;
         let mut block = RecordBlock::default();
         loop {
             match forward.next_block(&mut block)? {

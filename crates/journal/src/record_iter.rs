@@ -38,7 +38,7 @@ pub(crate) struct RecordRun<'b> {
 pub(crate) enum RecordStep {
     /// The block was filled.
     Block,
-    /// Bytes are gone here; the iteration continues after them.
+    /// Bytes are gone or damaged here; the iteration continues after them.
     Gap(Gap),
     /// Nothing from this offset on can be read.
     Damaged(u64),
@@ -129,28 +129,30 @@ impl RecordBlock {
     }
 }
 
-/// Iterates forward from a position.
+/// Iterates forward from an offset. Damaged records are skipped, and reported as gaps.
 #[derive(Debug)]
 pub(crate) struct ForwardRecords<'v, 'd> {
     snapshot: &'v JournalSnapshot<'d>,
+    /// Where the iteration began.
+    from: u64,
     next: RecordPosition,
     /// The offset that the next record must have; none at the beginning.
     expected: Option<u64>,
-    damaged: bool,
     window: Vec<RawRecord>,
     window_at: RecordPosition,
 }
 
 impl<'v, 'd> ForwardRecords<'v, 'd> {
-    pub(crate) fn new(snapshot: &'v JournalSnapshot<'d>, from: RecordPosition) -> Self {
-        Self {
+    /// Begins with the record that contains `from`, or with the first one after it.
+    pub(crate) fn new(snapshot: &'v JournalSnapshot<'d>, from: u64) -> Result<Self, SegmentError> {
+        Ok(Self {
             snapshot,
-            next: from,
+            from,
+            next: snapshot.locate(from)?,
             expected: None,
-            damaged: false,
             window: Vec::new(),
             window_at: RecordPosition::default(),
-        }
+        })
     }
 
     /// Fills `block` with the next records.
@@ -158,80 +160,83 @@ impl<'v, 'd> ForwardRecords<'v, 'd> {
         &mut self,
         block: &mut RecordBlock,
     ) -> Result<RecordStep, SegmentError> {
-        loop {
-            if self.damaged {
-                return Ok(RecordStep::Damaged(
-                    self.expected.unwrap_or(self.snapshot.floor),
-                ));
-            }
-            if self.next.slot >= self.snapshot.len() {
-                return Ok(RecordStep::End);
-            }
+        let mut has_skipped = false;
+        while self.next.slot < self.snapshot.len() {
             let Some(segment) = self.snapshot.valid_segment(self.next.slot)? else {
-                self.damaged = true;
+                has_skipped = true;
+                self.enter_next_segment();
                 continue;
             };
             if self.next.record >= segment.count {
-                self.next = RecordPosition {
-                    slot: self.next.slot + 1,
-                    record: 0,
-                };
+                self.enter_next_segment();
                 continue;
             }
-            if let Some(step) = self.enter_segment(segment)? {
-                return Ok(step);
+            if self.fill(segment, block, has_skipped)? {
+                return Ok(match self.gap_before(block) {
+                    Some(gap) => {
+                        self.expected = Some(gap.to);
+                        RecordStep::Gap(gap)
+                    }
+                    None => {
+                        self.next.record += block.records.len() as u64;
+                        self.expected = Some(block.end());
+                        RecordStep::Block
+                    }
+                });
             }
-            if self.damaged {
-                continue;
-            }
-            return self.fill(segment, block);
+            has_skipped = true;
+            self.next.record += 1;
         }
+        // The last record of a snapshot was intact when the snapshot was taken.
+        Ok(match has_skipped {
+            true => RecordStep::Damaged(self.expected.unwrap_or(self.from)),
+            false => RecordStep::End,
+        })
     }
 
-    /// Moves to a segment: reports a gap, or damage where it should adjoin the one before.
-    fn enter_segment(
-        &mut self,
-        segment: &OutputSegment,
-    ) -> Result<Option<RecordStep>, SegmentError> {
-        let Some(expected) = self.expected.filter(|_| self.next.record == 0) else {
-            return Ok(None);
+    const fn enter_next_segment(&mut self) {
+        self.next = RecordPosition {
+            slot: self.next.slot + 1,
+            record: 0,
         };
-        if segment.base == expected {
-            return Ok(None);
-        }
-        if segment.base < expected || self.snapshot.is_adjacent(self.next.slot) {
-            self.damaged = true;
-            return Ok(None);
-        }
-        self.expected = Some(segment.base);
-        Ok(Some(RecordStep::Gap(Gap {
-            from: expected,
-            to: segment.base,
-        })))
     }
 
+    /// What is missing between the position reached and a block.
+    fn gap_before(&self, block: &RecordBlock) -> Option<Gap> {
+        let gap = Gap {
+            from: self.expected?,
+            to: block.first_offset(),
+        };
+        (gap.to > gap.from).then_some(gap)
+    }
+
+    /// Fills `block` from the next record on; false where that one is damaged. Behind damage, one
+    /// record is filled at first: the bytes of one that cannot be trusted may be many.
     fn fill(
         &mut self,
         segment: &OutputSegment,
         block: &mut RecordBlock,
-    ) -> Result<RecordStep, SegmentError> {
+        is_behind_damage: bool,
+    ) -> Result<bool, SegmentError> {
         let skip = self.window_skip(segment)?;
-        block.position = self.next;
-        let filled = block.fill(self.snapshot, segment, &self.window[skip..])?;
-        let fits = self
-            .expected
-            .is_none_or(|expected| block.first_offset() == expected);
-        if filled == 0 || !fits {
-            // The position is known only if a record before it was read.
-            self.expected = self
-                .expected
-                .or(Some(segment.base.max(self.snapshot.floor)));
-            self.damaged = true;
-            return self.next_block(block);
+        let raw = &self.window[skip..];
+        if raw.is_empty() {
+            // The file is shorter than it was: nothing else of it can be read.
+            self.next.record = segment.count;
+            return Ok(false);
         }
-        self.next.record += filled as u64;
-        self.expected = Some(block.end());
-        Ok(RecordStep::Block)
+        let raw = if is_behind_damage { &raw[..1] } else { raw };
+        block.position = self.next;
+        let filled = block.fill(self.snapshot, segment, raw)?;
+        if is_behind_damage && self.expected.is_none() {
+            self.expected = Some(self.from);
+        }
+        let first = block.first_offset();
+        let is_behind = self.expected.is_none_or(|expected| {
+            // The iteration may begin within a record.
+            first >= expected || (expected == self.from && block.end() > expected)
+        });
+        Ok(filled > 0 && is_behind)
     }
 
     /// Makes sure that the window holds the next record; returns its index in the window.
@@ -283,16 +288,28 @@ impl<'v, 'd> BackwardRecords<'v, 'd> {
             return Ok(false);
         };
         let first = self.first_in_block(segment)?;
-        let count = self.before.record - first;
+        let count = relative_offset(first, self.before.record);
         let mut raw = Vec::new();
-        segment.records(first, &mut raw, relative_offset(0, count))?;
+        segment.records(first, &mut raw, count)?;
+        if raw.len() != count {
+            return Ok(false);
+        }
         block.position = RecordPosition {
             slot: self.before.slot,
             record: first,
         };
-        let filled = block.fill(self.snapshot, segment, &raw)?;
+        let mut left = raw.as_slice();
+        // Of a block with damage, what follows the last damaged record.
+        loop {
+            let filled = block.fill(self.snapshot, segment, left)?;
+            if filled == left.len() {
+                break;
+            }
+            block.position.record += filled as u64 + 1;
+            left = &left[filled + 1..];
+        }
         let fits = self.expected.is_none_or(|end| block.end() == end);
-        if filled as u64 != count || !fits {
+        if left.is_empty() || !fits {
             return Ok(false);
         }
         self.before = block.position;

@@ -1,4 +1,4 @@
-//! Recovery of a journal before a later attempt appends to it: the torn tail is cut.
+//! Recovery of a journal before a later attempt appends to it: the torn end is cut.
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;
@@ -14,7 +14,7 @@ use crate::segment::{OutputSegment, SegmentError};
 use crate::snapshot::counters_in_segment;
 use crate::write_progress::WriteProgress;
 
-/// Cuts the part of the last segment that fails its checksums, removes invalid segments, and
+/// Cuts the end of the last segment that fails its checksums, removes invalid segments, and
 /// returns where to continue: at the valid end, or at `at_least` after a gap.
 pub(crate) fn repair(
     dir: BorrowedFd<'_>,
@@ -65,7 +65,7 @@ fn advance_to(
     (advanced, None)
 }
 
-/// Opens the segment cut at its first invalid record; none where its index is invalid.
+/// Opens the segment cut after its last intact record; none where its index is invalid.
 fn open_valid(
     dir: BorrowedFd<'_>,
     entry: SegmentEntry,
@@ -75,7 +75,7 @@ fn open_valid(
         return Ok(None);
     }
     let result = OutputSegment::open(dir, entry).and_then(|mut segment| {
-        segment.verify(dir, floor.offset)?;
+        segment.cut_after_last_intact(dir, floor.offset)?;
         Ok(segment)
     });
     match result {

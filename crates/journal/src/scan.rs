@@ -71,7 +71,7 @@ pub(crate) trait LineVisitor {
 pub(crate) enum ScanEnd {
     /// The range was read; lines may be open.
     End,
-    /// Bytes are gone here; open lines were passed on as they are.
+    /// Bytes are gone or damaged here; open lines were passed on as they are.
     Gap(Gap),
     /// Nothing from this offset on can be read.
     Damaged(u64),
@@ -121,8 +121,7 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
         if self.range.from >= self.range.until {
             return Ok(ScanEnd::End);
         }
-        let mut forward =
-            ForwardRecords::new(self.snapshot, self.snapshot.locate(self.range.from)?);
+        let mut forward = ForwardRecords::new(self.snapshot, self.range.from)?;
         let mut block = RecordBlock::default();
         loop {
             match forward.next_block(&mut block)? {

@@ -346,8 +346,8 @@ impl OutputSegment {
         ))
     }
 
-    /// Cuts `count` to the records that follow from each other and pass their checksums; reads
-    /// only the last one when that is valid.
+    /// Cuts `count` after the last record that passes its checksum; reads only the last one when
+    /// that is valid.
     pub(crate) fn find_valid_end(
         &mut self,
         dir: BorrowedFd<'_>,
@@ -366,45 +366,35 @@ impl OutputSegment {
             Some(before) => before.is_some_and(|before| before.end() == record.offset),
         };
         let Some(record) = record.filter(follows) else {
-            return self.verify(dir, floor);
+            return self.cut_after_last_intact(dir, floor);
         };
         // The bytes may have been dropped on purpose.
         if record.end() > floor && self.chunk(dir, last)?.is_none() {
-            return self.verify(dir, floor);
+            return self.cut_after_last_intact(dir, floor);
         }
         self.newest = Some((last, record));
         Ok(())
     }
 
-    /// Verifies every record from the first one not cleared, and cuts at the first invalid one.
-    pub(crate) fn verify(&mut self, dir: BorrowedFd<'_>, floor: u64) -> Result<(), SegmentError> {
-        const STEP_RECORDS: usize = 1024;
-        let mut expected = self.base;
-        let mut bytes = Vec::with_capacity(CHUNK_BYTES);
-        let mut raw = Vec::with_capacity(STEP_RECORDS);
-        let mut place = 0;
-        while place < self.count {
-            self.records(place, &mut raw, STEP_RECORDS)?;
-            for raw in &raw {
-                let record = IndexRecord::decode(raw).filter(|record| record.offset == expected);
-                let Some(record) = record else {
-                    self.count = place;
-                    return Ok(());
-                };
-                let cleared = record.end() <= floor;
-                if !cleared {
-                    self.bytes(dir, record.offset, record.len as usize, &mut bytes)?;
-                }
-                if !cleared && !IndexRecord::is_intact(raw, &bytes) {
-                    self.count = place;
-                    return Ok(());
-                }
-                expected = record.end();
-                place += 1;
+    /// Cuts `count` after the last record that passes its checksum or is cleared: what was torn by a
+    /// crash goes, and damage in the middle hides nothing after it.
+    pub(crate) fn cut_after_last_intact(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        floor: u64,
+    ) -> Result<(), SegmentError> {
+        while let Some(last) = self.count.checked_sub(1) {
+            let is_cleared = |record: &IndexRecord| {
+                (self.base..=floor).contains(&record.end()) && record.offset >= self.base
+            };
+            let record = self.record(last)?;
+            if let Some(record) = record
+                && (is_cleared(&record) || self.chunk(dir, last)?.is_some())
+            {
+                self.newest = Some((last, record));
+                return Ok(());
             }
-            if raw.is_empty() {
-                self.count = place;
-            }
+            self.count = last;
         }
         Ok(())
     }

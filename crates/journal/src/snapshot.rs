@@ -270,12 +270,12 @@ impl<'d> JournalSnapshot<'d> {
     }
 
     /// The last slot for which `is_before` holds; 0 where there is none. It must hold for a prefix of
-    /// the slots. Slots without a valid header count as after.
+    /// the slots. Those without a valid header are passed over.
     pub(crate) fn last_slot(
         &self,
         is_before: impl Fn(&OutputSegment) -> Result<bool, SegmentError>,
     ) -> Result<usize, SegmentError> {
-        let (mut low, mut high) = (0, self.len());
+        let (mut low, mut high, mut found) = (0, self.len(), 0);
         // Most queries read the end, and the last segment is open already.
         if let Some(last) = high.checked_sub(1)
             && let Some(segment) = self.valid_segment(last)?
@@ -285,17 +285,27 @@ impl<'d> JournalSnapshot<'d> {
         }
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            let holds = match self.valid_segment(middle)? {
-                Some(segment) => is_before(segment)?,
-                None => false,
-            };
-            if holds {
-                low = middle;
-            } else {
-                high = middle;
+            match self.valid_segment_within(low + 1, middle)? {
+                Some((slot, segment)) if is_before(segment)? => (low, found) = (middle, slot),
+                Some((slot, _)) => high = slot,
+                None => low = middle,
             }
         }
-        Ok(low)
+        Ok(found)
+    }
+
+    /// The last segment of these slots that has a valid header, with its slot.
+    fn valid_segment_within(
+        &self,
+        first: usize,
+        last: usize,
+    ) -> Result<Option<(usize, &OutputSegment)>, SegmentError> {
+        for slot in (first..=last).rev() {
+            if let Some(segment) = self.valid_segment(slot)? {
+                return Ok(Some((slot, segment)));
+            }
+        }
+        Ok(None)
     }
 
     /// Moves the position after a segment's last record to the next segment's first.
@@ -309,9 +319,8 @@ impl<'d> JournalSnapshot<'d> {
         position
     }
 
-    /// The stream counters before `offset`, which is in the segment of `slot` or at its end.
-    /// Damaged
-    /// chunks count as without newlines.
+    /// The stream counters before `offset`, which is in the segment of `slot` or at its end. Of
+    /// damaged chunks at its end, neither bytes nor newlines are counted.
     pub(crate) fn counters_at(
         &self,
         slot: usize,
@@ -346,26 +355,30 @@ pub(crate) fn counters_in_segment(
     let mut newest = [None; STREAMS.len()];
     let mut raw = Vec::new();
     let mut index = 0;
+    let mut expected = segment.base;
     'records: while index < segment.count {
         segment.records(index, &mut raw, RECORDS_STEP)?;
         if raw.is_empty() {
             break;
         }
         for raw in &raw {
-            let Some(record) = IndexRecord::decode(raw).filter(|one| one.offset < offset) else {
-                break 'records;
-            };
-            if record.end() > floor.offset {
-                let code = usize::from(stream_code(record.stream));
-                counters[code].bytes += u64::from(record.len).min(offset - record.offset);
-                newest[code] = Some(index);
+            let record = IndexRecord::decode(raw);
+            let follows = record.is_some_and(|record| record.offset == expected);
+            if let Some(record) = record {
+                if record.offset < offset && record.end() > floor.offset {
+                    let code = usize::from(stream_code(record.stream));
+                    counters[code].bytes += u64::from(record.len).min(offset - record.offset);
+                    newest[code] = Some(index);
+                } else if record.offset >= offset && follows {
+                    break 'records;
+                }
+                expected = record.end();
             }
             index += 1;
         }
     }
     for (counter, place) in counters.iter_mut().zip(newest) {
-        let Some(place) = place else { continue };
-        let Some((record, bytes)) = segment.chunk(dir, place)? else {
+        let Some((record, bytes)) = intact_chunk_before(dir, segment, place, floor.offset)? else {
             continue;
         };
         let within = usize::try_from(offset - record.offset).unwrap_or(usize::MAX);
@@ -376,12 +389,34 @@ pub(crate) fn counters_in_segment(
     Ok(counters)
 }
 
+/// The chunk at `place`, or the newest one of its stream before it that is intact and not cleared.
+fn intact_chunk_before(
+    dir: BorrowedFd<'_>,
+    segment: &OutputSegment,
+    place: Option<u64>,
+    floor: u64,
+) -> Result<Option<(IndexRecord, Vec<u8>)>, SegmentError> {
+    let Some(newest) = place else { return Ok(None) };
+    let stream = segment.record(newest)?.map(|record| record.stream);
+    for place in (0..=newest).rev() {
+        let record = segment.record(place)?;
+        if record.is_some_and(|record| Some(record.stream) == stream && record.end() > floor)
+            && let Some(chunk) = segment.chunk(dir, place)?
+        {
+            return Ok(Some(chunk));
+        }
+    }
+    Ok(None)
+}
+
 /// The number of records read in one step.
 const RECORDS_STEP: usize = 1024;
 
 /// The first record of a segment for which `is_before` does not hold; it must hold for a prefix.
-/// Invalid records count as after. Searches back from the end first, in growing steps: most queries
-/// are about the newest records.
+/// Searches back from the end first, in growing steps: most queries are about the newest records.
+///
+/// A search that a damaged record misled ends at that record, so only the records beside the result
+/// are checked. Where they do not follow from each other, all are looked at in turn.
 fn partition_records(
     segment: &OutputSegment,
     is_before: impl Fn(&IndexRecord) -> bool,
@@ -407,6 +442,45 @@ fn partition_records(
         } else {
             high = middle;
         }
+    }
+    if low == segment.count || follows(segment, low)? {
+        return Ok(low);
+    }
+    partition_of_damaged(segment, is_before)
+}
+
+/// Whether a record begins where the one before it ends.
+pub(crate) fn follows(segment: &OutputSegment, place: u64) -> Result<bool, SegmentError> {
+    let expected = match place.checked_sub(1) {
+        Some(before) => segment.record(before)?.map(|record| record.end()),
+        None => Some(segment.base),
+    };
+    let offset = segment.record(place)?.map(|record| record.offset);
+    Ok(offset.is_some() && offset == expected)
+}
+
+/// As [`partition_records`], by those records alone that follow from the one before them or lead to
+/// the one after them. Others may precede the result, or follow it.
+fn partition_of_damaged(
+    segment: &OutputSegment,
+    is_before: impl Fn(&IndexRecord) -> bool,
+) -> Result<u64, SegmentError> {
+    let mut expected = Some(segment.base);
+    let mut next = segment.record(0)?;
+    let mut low = 0;
+    for place in 0..segment.count {
+        let record = next;
+        next = segment.record(place + 1)?;
+        if let Some(record) = record {
+            let is_continued = next.is_some_and(|next| next.offset == record.end());
+            if Some(record.offset) == expected || is_continued {
+                if !is_before(&record) {
+                    break;
+                }
+                low = place + 1;
+            }
+        }
+        expected = record.map(|record| record.end());
     }
     Ok(low)
 }

@@ -193,7 +193,7 @@ pub(super) fn output_notes(
 ) -> Result<Vec<String>, ReadError> {
     let mut notes: Vec<String> = slice.gap.iter().map(|gap| gap_note(info, *gap)).collect();
     if let Some((from, to)) = slice.offset_range() {
-        let lost = lost_bytes(|| Ok::<_, ReadError>(info.clone()), journal, from..to)?;
+        let lost = lost_bytes(|| Ok::<_, ReadError>(info.clone()), journal, from..to, &[])?;
         if lost > 0 {
             notes.push(format!(
                 "{lost} bytes of output between these lines were lost"

@@ -77,7 +77,7 @@ pub(super) async fn export(
     let journal = state.engine.journal(&caller, &id)?;
     let events = state.engine.events(&caller, &id)?;
     let newest_info = || state.engine.info(&caller, &id);
-    let lost = lost_bytes(newest_info, &journal, 0..u64::MAX)?;
+    let lost = lost_bytes(newest_info, &journal, 0..u64::MAX, &[])?;
     let source = ExportSource {
         tail: lost_tail(&info, &journal)?,
         engine: state.engine.clone(),

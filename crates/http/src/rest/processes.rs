@@ -9,7 +9,7 @@ use ostler_api::{
     OutputEntry, PidEntry, ProcessBody, ProcessOutputBody, StopBody,
 };
 use ostler_engine::{CleanOutcome, ListFilter, StopRequest, damaged_output, lost_bytes};
-use ostler_journal::{Journal, JournalLine, LineQuery, ReadError, StreamSet};
+use ostler_journal::{Gap, Journal, JournalLine, LineQuery, ReadError, StreamSet};
 use ostler_model::StreamName;
 use ostler_model::status::ProcessStatus;
 use ostler_render::with_pattern_encoding;
@@ -124,7 +124,7 @@ pub(super) async fn output(
     let journal = state.engine.journal(&caller, &id)?;
     let encoding = encoding(&info);
     let read_output = move |journal: &ostler_journal::Journal| {
-        let mut damaged_from = None;
+        let (mut damaged_from, mut gaps) = (None, Vec::new());
         let mut stream = |requested: bool, streams| -> Result<_, ReadError> {
             let query = LineQuery {
                 streams,
@@ -133,24 +133,25 @@ pub(super) async fn output(
             if !requested {
                 return Ok(Vec::new());
             }
-            let (lines, damaged) = across_gaps(journal, &query)?;
+            let (lines, damaged) = across_gaps(journal, &query, &mut gaps)?;
             damaged_from = damaged_from.into_iter().chain(damaged).min();
             Ok(output_entries(to_rows(&lines, encoding, query.unfinished)))
         };
         let output_streams = StreamSet::only(StreamName::Stdout).with(StreamName::Pty);
         let stdout = stream(stdout, output_streams)?;
         let stderr = stream(stderr, StreamSet::only(StreamName::Stderr))?;
-        Ok(ProcessOutputBody {
+        let body = ProcessOutputBody {
             stdout,
             stderr,
             lost_bytes: 0,
             damaged_from,
-        })
+        };
+        Ok((body, gaps))
     };
-    let mut body = run_read(&journal, &info, read_output).await?;
+    let (mut body, gaps) = run_read(&journal, &info, read_output).await?;
     let newest_info = || state.engine.info(&caller, &id);
     let readable = 0..body.damaged_from.unwrap_or(u64::MAX);
-    body.lost_bytes = lost_bytes(newest_info, &journal, readable)?;
+    body.lost_bytes = lost_bytes(newest_info, &journal, readable, &gaps)?;
     if let Some(from) = body.damaged_from {
         let info = newest_info()?;
         let damaged = damaged_output(&info, &journal, from)?;
@@ -159,11 +160,12 @@ pub(super) async fn output(
     Ok(Json(body))
 }
 
-/// The lines of a response. A page ends at a gap in the output, so the pages after it are read too.
-/// Also where the files are damaged.
+/// The lines of a response. A page ends at a gap in the output, so the pages after it are read too;
+/// the gaps are added to `gaps`. Also where the files are damaged to the end.
 fn across_gaps(
     journal: &Journal,
     query: &LineQuery,
+    gaps: &mut Vec<Gap>,
 ) -> Result<(Vec<JournalLine>, Option<u64>), ReadError> {
     let (mut query, mut lines) = (query.clone(), Vec::new());
     loop {
@@ -173,6 +175,7 @@ fn across_gaps(
             page.lines.iter().map(line_bytes).sum(),
         );
         lines.extend(page.lines);
+        gaps.extend(page.gap);
         query.max_lines = query.max_lines.saturating_sub(count);
         query.max_bytes = query.max_bytes.saturating_sub(bytes);
         query.tail = query.tail.map(|tail| tail.saturating_sub(count));

@@ -120,7 +120,7 @@ pub(super) fn lines_before_each(
         offsets,
         counts: Vec::with_capacity(offsets.len()),
     };
-    let mut forward = ForwardRecords::new(snapshot, snapshot.locate(from)?);
+    let mut forward = ForwardRecords::new(snapshot, from)?;
     let mut block = RecordBlock::default();
     while counter.counts.len() < offsets.len() {
         match forward.next_block(&mut block)? {

@@ -236,7 +236,7 @@ impl<'a> WsSender<'a> {
             .journal(caller, id)
             .map_err(|_| WsCloseReason::ReadFailed)?;
         let newest_info = || Ok::<_, ReadError>(self.watch.refresh());
-        lost_bytes(newest_info, &journal, within).map_err(|_| WsCloseReason::ReadFailed)
+        lost_bytes(newest_info, &journal, within, &[]).map_err(|_| WsCloseReason::ReadFailed)
     }
 
     /// Reports output that is gone.
