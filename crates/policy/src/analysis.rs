@@ -141,7 +141,12 @@ pub(crate) struct Analysis {
     pub(crate) variables: Vec<VariableAssignment>,
     /// Uses of variables whose values decide what runs.
     pub(crate) uses: Vec<VariableUse>,
+    /// Files that a shell runs first, by the values of `BASH_ENV` and `ENV`.
+    pub(crate) startup_files: Vec<String>,
 }
+
+/// The variables with the name of a file that a shell runs first.
+pub(crate) const STARTUP_VARIABLES: [&str; 2] = ["BASH_ENV", "ENV"];
 
 impl Analysis {
     /// Adds what another analysis found.
@@ -151,6 +156,7 @@ impl Analysis {
         self.redirects.append(&mut other.redirects);
         self.variables.append(&mut other.variables);
         self.uses.append(&mut other.uses);
+        self.startup_files.append(&mut other.startup_files);
     }
 
     pub(crate) fn add_variable(&mut self, name: impl Into<String>, value: ValueClass) {

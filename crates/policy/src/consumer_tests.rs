@@ -8,15 +8,17 @@ use crate::word::base_name;
 use crate::{InnerProgram, ListStep, command_list, inner_program};
 
 /// The corpora of rules and of detection: scripts, and nothing about their decisions.
-const CORPORA: [&str; 14] = [
+const CORPORA: [&str; 16] = [
     include_str!("../tests/corpus/bypass.txt"),
     include_str!("../tests/corpus/innocent.txt"),
     include_str!("../tests/corpus/ordinary.txt"),
     include_str!("../tests/corpus/attempts/arithmetic.txt"),
     include_str!("../tests/corpus/attempts/build-files.txt"),
+    include_str!("../tests/corpus/attempts/continuations.txt"),
     include_str!("../tests/corpus/attempts/git.txt"),
     include_str!("../tests/corpus/attempts/keywords.txt"),
     include_str!("../tests/corpus/attempts/loads.txt"),
+    include_str!("../tests/corpus/attempts/outputs.txt"),
     include_str!("../tests/corpus/attempts/places.txt"),
     include_str!("../tests/corpus/attempts/shells.txt"),
     include_str!("../tests/corpus/attempts/stdin.txt"),

@@ -3,11 +3,11 @@
 
 use ostler_model::Command;
 
-use crate::analysis::Invocation;
+use crate::analysis::{Invocation, STARTUP_VARIABLES};
 use crate::analyze::analyze_command;
 use crate::flags::is_flag;
 use crate::word::{CommandWord, base_name};
-use crate::wrappers::{loads_files, runs_its_operand};
+use crate::wrappers::{loads_files, reads_code_from_input, runs_its_operand};
 
 /// One word that may name such a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,10 +57,31 @@ pub fn file_words(command: &Command) -> FileWords {
     {
         found.add(&redirect.target, FileRole::Script);
     }
+    for file in &analysis.startup_files {
+        found.push(file, FileRole::Script);
+    }
+    if analysis.invocations.iter().any(reads_input) {
+        found.bind_arguments();
+    }
     found
 }
 
+/// Whether it runs what another program of the command line writes.
+fn reads_input(invocation: &Invocation) -> bool {
+    let words = invocation.words.split_first();
+    words.is_some_and(|(program, args)| reads_code_from_input(base_name(&program.text), args))
+}
+
 impl FileWords {
+    /// Any file that a program reads may become the code that another one takes from its input.
+    fn bind_arguments(&mut self) {
+        for word in &mut self.words {
+            if word.role == FileRole::Argument {
+                word.role = FileRole::Script;
+            }
+        }
+    }
+
     fn collect(&mut self, invocation: &Invocation, number: usize) {
         let Some((program, args)) = invocation.words.split_first() else {
             return;
@@ -83,7 +104,8 @@ impl FileWords {
                 (false, ..) => FileRole::Argument,
             };
             is_value = !is_value && is_option && flags.iter().any(|flag| is_flag(&word.text, flag));
-            let value = word.text.split_once('=').filter(|_| is_option);
+            let is_bound = |name: &str| is_option || STARTUP_VARIABLES.contains(&name);
+            let value = word.text.split_once('=').filter(|it| is_bound(it.0));
             match value {
                 Some((_, value)) => self.push(value, FileRole::Script),
                 None => self.add(word, role),
@@ -157,6 +179,35 @@ mod tests {
                 .iter()
                 .all(|role| *role == Argument)
         );
+    }
+
+    #[test]
+    fn files_that_a_shell_is_given_in_other_ways_are_scripts() {
+        for text in [
+            "bash -c 'source x.txt'",
+            ". x.txt",
+            "sh -c 'cat x.txt | sh'",
+            "cat x.txt | bash -s a",
+            "sed s/a/b/ x.txt | tee y | python3",
+            "cat x.txt | python3 -",
+            "env BASH_ENV=x.txt bash -c true",
+            "env ENV=x.txt sh -ic true",
+            "BASH_ENV=x.txt bash -c true",
+            "export ENV=x.txt; sh -i",
+        ] {
+            let roles = roles(text, "x.txt");
+            let binds = |role: &FileRole| matches!(role, Script | Operand(_));
+            assert!(roles.iter().any(binds), "{text}: {roles:?}");
+        }
+        for text in [
+            "cat x.txt | wc",
+            "bash y.sh x.txt",
+            "sh -c 'cat x.txt'",
+            "env A=x.txt ls",
+        ] {
+            let roles = roles(text, "x.txt");
+            assert!(!roles.contains(&Script), "{text}: {roles:?}");
+        }
     }
 
     #[test]

@@ -199,9 +199,15 @@ fn disable_rules(set: &mut RuleSet, file: &RuleFile, source: &RuleSource) -> Res
     Ok(())
 }
 
-/// Adds a rule, which replaces one of a lower tier with the same id.
+/// Makes room for a rule, which replaces one of a lower tier with the same id. A workspace's replaces
+/// none; its files know nothing of each other, so two of them may use one id.
 fn replace_rule(set: &mut RuleSet, text: &RuleText, source: &RuleSource) -> Result<(), LoadError> {
-    let Some(at) = set.rules.iter().position(|rule| rule.text.id == text.id) else {
+    let is_other_workspace = |rule: &PolicyRule| {
+        source.tier == RuleTier::Workspace && rule.tier == source.tier && rule.file != source.name
+    };
+    let mut rules = set.rules.iter();
+    let taken = rules.position(|rule| rule.text.id == text.id && !is_other_workspace(rule));
+    let Some(at) = taken else {
         return Ok(());
     };
     if source.tier == RuleTier::Workspace || set.rules[at].tier >= source.tier {

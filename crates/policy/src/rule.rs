@@ -179,6 +179,7 @@ impl PolicyRule {
 
     fn matches_words(&self, invocation: &Invocation, context: &MatchContext<'_>) -> bool {
         let text = &self.text;
+        let allows = text.decision == PolicyDecision::Allow;
         let behind = invocation
             .words
             .get(text.prefix.len().max(1)..)
@@ -191,13 +192,16 @@ impl PolicyRule {
                 let is_path = at > 0 || word.text.contains('/');
                 let cwd = if is_path { context.cwd } else { "" };
                 matches_any(&text.words, word, cwd)
+                    || (!allows && matches_widely(&text.words, word))
             });
         let leaves_cwd = !text.outside
             || behind
                 .iter()
                 .any(|word| leads_outside(&word.text, context.cwd));
         let few = text.operands.is_none_or(|most| {
-            let operands = behind.iter().filter(|word| !word.text.starts_with('-'));
+            // A dash alone is a file: standard input.
+            let is_operand = |text: &str| !text.starts_with('-') || text == "-";
+            let operands = behind.iter().filter(|word| is_operand(&word.text));
             operands.count() <= most
         });
         let exact = !text.exact || invocation.words.len() == text.prefix.len();
@@ -264,6 +268,30 @@ fn matches_any(patterns: &[String], word: &CommandWord, cwd: &str) -> bool {
         let is_like = |text: &String| matches_pattern(text, pattern);
         spelled.iter().any(is_like) || (names_a_place(pattern) && named.iter().any(is_like))
     })
+}
+
+/// Whether a word matches one of the patterns when the home's variable is written `~`, and everything
+/// in a directory as the directory.
+fn matches_widely(patterns: &[String], word: &CommandWord) -> bool {
+    let home = |name: &str| (name == "HOME").then(|| "~".to_owned());
+    let text = word.expand(&home);
+    let directory = directory_of_all(&text);
+    [Some(text.as_str()), directory]
+        .into_iter()
+        .flatten()
+        .any(|text| {
+            let plain = plain_path(text);
+            let mut patterns = patterns.iter();
+            patterns.any(|it| matches_pattern(text, it) || matches_pattern(&plain, it))
+        })
+}
+
+/// The directory of which a pattern names all files: `/home` for `/home/*`.
+fn directory_of_all(pattern: &str) -> Option<&str> {
+    let (directory, last) = pattern.trim_end_matches('/').rsplit_once('/')?;
+    let is_all = last.contains(['*', '?', '[']) && !last.contains(char::is_alphanumeric);
+    let directory = if directory.is_empty() { "/" } else { directory };
+    is_all.then(|| directory_of_all(directory).unwrap_or(directory))
 }
 
 /// Whether it is about a place in the file system; `/*` is about absolute paths as they are written.

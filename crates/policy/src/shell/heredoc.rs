@@ -29,6 +29,10 @@ impl AstVisitor<'_, '_> {
         if !plain || !self.ends_at(start, end, bare, tabs) {
             self.add_unresolved("a here-document", node);
         }
+        if self.is_continued(start, end, quoted) {
+            self.is_joined = true;
+            self.add_unresolved("a line continued in a here-document", node);
+        }
         if !quoted {
             self.visit_expansions(body);
         }
@@ -75,6 +79,14 @@ impl AstVisitor<'_, '_> {
             at += line.len();
         }
         false
+    }
+
+    /// Whether the document begins on another line than the grammar finds, or, unquoted, may end on
+    /// another one: a shell joins continued lines before it compares them with the delimiter.
+    fn is_continued(&self, start: Node<'_>, end: Node<'_>, quoted: bool) -> bool {
+        let text = self.slice(start.end_byte()..end.start_byte().max(start.end_byte()));
+        let first = text.split_inclusive('\n').next().unwrap_or_default();
+        first.ends_with("\\\n") || (!quoted && text.contains("\\\n"))
     }
 
     /// In an unquoted document variables are data; any other expansion is not understood.

@@ -5,9 +5,11 @@
 //! into unresolved parts, so that a deny rule sees what can be seen.
 
 mod arithmetic;
+mod backquote;
 mod command_list;
 #[cfg(test)]
 mod command_list_tests;
+mod continuation;
 mod heredoc;
 mod lex;
 mod parse;

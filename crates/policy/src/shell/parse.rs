@@ -7,6 +7,7 @@ use ostler_model::SCRIPT_BYTES;
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
 use super::command_list::{CommandList, ListBuilder};
+use super::continuation::{joined_texts, joins_tokens};
 use super::visitor::AstVisitor;
 use crate::analysis::Analysis;
 use crate::word::is_invisible;
@@ -51,16 +52,44 @@ fn visit_script(script: &str, bash: bool, analysis: &mut Analysis) -> Option<Com
     if root.has_error() {
         analysis.add_unresolved_text("a syntax error", script);
     }
+    let is_joined = joins_tokens(script, root);
+    if is_joined {
+        analysis.add_unresolved_text("a line continued within a word", script);
+    }
     let mut visitor = AstVisitor {
         source: script,
         analysis,
         depth: 0,
         bash,
         list: ListBuilder::default(),
+        is_joined,
     };
     visitor.check_edges(root);
     visitor.visit_statement(root);
-    visitor.list.finish().filter(|_| !root.has_error())
+    let is_joined = visitor.is_joined;
+    let list = visitor.list.finish();
+    if is_joined {
+        add_joined(script, bash, analysis);
+    }
+    list.filter(|_| !root.has_error() && !is_joined)
+}
+
+/// Adds what a script runs once its continuations are removed, for rules that deny. Each text is
+/// shorter, and has none left.
+fn add_joined(script: &str, bash: bool, analysis: &mut Analysis) {
+    for text in joined_texts(script) {
+        read_guess(&text, bash, analysis);
+    }
+}
+
+/// Adds what `script` would run where it is not certain that it does.
+pub(super) fn read_guess(script: &str, bash: bool, analysis: &mut Analysis) {
+    let mut guessed = Analysis::default();
+    read_script(script, bash, &mut guessed);
+    for invocation in &mut guessed.invocations {
+        invocation.certain = false;
+    }
+    analysis.append(guessed);
 }
 
 /// The parser's input: the script with characters beyond Latin-1 replaced where the grammar's

@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use super::arithmetic::{evaluated_variables, number_variables};
 use super::command_list::{Assignment, ListBuilder, ListedCommand};
 use super::lex::{is_name, lex_word};
-use crate::analysis::{Analysis, Invocation, ValueClass};
+use crate::analysis::{Analysis, Invocation, STARTUP_VARIABLES, ValueClass};
 use crate::word::CommandWord;
 
 /// The greatest depth that is visited.
@@ -77,6 +77,8 @@ pub(super) struct AstVisitor<'s, 'o> {
     /// Whether the shell is known to be bash: in others `[[` and `((` are not keywords.
     pub(super) bash: bool,
     pub(super) list: ListBuilder,
+    /// Whether a shell finds other tokens than the grammar once it has removed continuations.
+    pub(super) is_joined: bool,
 }
 
 impl<'s> AstVisitor<'s, '_> {
@@ -245,6 +247,7 @@ impl<'s> AstVisitor<'s, '_> {
             self.visit_arithmetic(node, "$((", "))");
         } else if kind == "expansion" && !is_plain_expansion(self.text(node)) {
             self.add_unresolved("an expansion", node);
+            self.add_backquoted(node);
             self.visit_children(node, false);
         } else if node.is_named() && !VALUES.contains(&kind) {
             self.add_unresolved(kind.replace('_', " "), node);
@@ -419,6 +422,9 @@ impl<'s> AstVisitor<'s, '_> {
             self.add_unresolved(reason, node);
             CommandWord::opaque(value)
         });
+        if STARTUP_VARIABLES.contains(&name) {
+            self.analysis.startup_files.push(word.text.clone());
+        }
         for child in node.children(&mut cursor) {
             self.visit_inside(child);
         }

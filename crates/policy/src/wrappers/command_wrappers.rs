@@ -40,6 +40,7 @@ pub(super) fn analyze(name: &str, args: &[CommandWord]) -> Option<InnerCommands>
     if OPAQUE.contains(&name) || wrapper.is_some() {
         return Some(InnerCommands {
             scripts: script_words(args),
+            rewritten_args: (name == "ostler").then(|| without_global_options(args)),
             ..InnerCommands::unresolved(format!("'{name}' runs what it is given"))
         });
     }
@@ -71,10 +72,39 @@ pub(super) fn launched_commands(name: &str, args: &[CommandWord]) -> Vec<Vec<Com
     launchers.filter_map(command).collect()
 }
 
+/// What may be a script: the words from the first that is no option, and each with a blank in it.
 fn script_words(args: &[CommandWord]) -> Vec<String> {
     let from = args.iter().position(|word| !word.text.starts_with('-'));
     let words = from.and_then(|from| args.get(from..)).unwrap_or_default();
-    vec![texts(words).join(" ")]
+    let joined = texts(words).join(" ");
+    let values = args.iter().map(|word| match word.text.split_once('=') {
+        Some((_, value)) if word.text.starts_with('-') => value,
+        Some(_) | None => &word.text,
+    });
+    let spaced = values.filter(|it| it.contains(' ') && *it != joined);
+    let spaced: Vec<String> = spaced.map(str::to_owned).collect();
+    std::iter::once(joined).chain(spaced).collect()
+}
+
+/// The arguments of `ostler` without the options that may stand before and behind every subcommand.
+fn without_global_options(args: &[CommandWord]) -> Vec<CommandWord> {
+    const GLOBAL_OPTIONS: [&str; 4] = ["--state-dir", "--runtime-dir", "--config", "--set"];
+    let mut rest = args.iter();
+    let mut plain = Vec::new();
+    while let Some(word) = rest.next() {
+        let name = word.text.split('=').next().unwrap_or_default();
+        if word.text == "--" {
+            plain.push(word.clone());
+            break;
+        }
+        if !GLOBAL_OPTIONS.contains(&name) {
+            plain.push(word.clone());
+        } else if name == word.text {
+            rest.next();
+        }
+    }
+    plain.extend(rest.cloned());
+    plain
 }
 
 fn analyze_wrapper(wrapper: &Wrapper<'_>, args: &[CommandWord]) -> InnerCommands {

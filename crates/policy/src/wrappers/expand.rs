@@ -1,6 +1,7 @@
 //! Follows every program into what it runs in turn.
 
-use super::{builtins, command_wrappers, find, git, interpreters, sed_awk, test_runners};
+use super::option_scripts::option_scripts;
+use super::{builtins, command_wrappers, find, git, interpreters, jq, sed_awk, test_runners};
 use crate::analysis::{Analysis, Invocation, VariableAssignment, VariableUse};
 use crate::shell::read_script;
 use crate::word::{CommandWord, base_name, texts};
@@ -128,6 +129,19 @@ const SUFFIXES_MAX: usize = 24;
 fn analyze(name: &str, args: &[CommandWord]) -> InnerCommands {
     let mut inner = analyze_program(name, args);
     inner.launched = command_wrappers::launched_commands(name, args);
+    if let Some(subcommand) = name.strip_prefix("git-") {
+        // The programs behind the subcommands of git are files of their own, too.
+        let git = ["git", subcommand].map(CommandWord::certain);
+        inner
+            .launched
+            .push(git.into_iter().chain(args.iter().cloned()).collect());
+    }
+    let scripts = option_scripts(name, args);
+    if !scripts.is_empty() {
+        let reason = format!("an option of '{name}' with a script");
+        inner.unresolved.push(reason);
+        inner.scripts.extend(scripts);
+    }
     inner
 }
 
@@ -142,6 +156,7 @@ fn analyze_program(name: &str, args: &[CommandWord]) -> InnerCommands {
     match name {
         "find" | "gfind" => find::analyze(args),
         "git" => git::analyze(args),
+        "jq" => jq::analyze(args),
         "sed" | "gsed" => sed_awk::analyze_sed(args),
         "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => sed_awk::analyze_awk(args),
         _ => interpreters::analyze(name, args),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::InnerCommands;
+use super::command_wrappers::shell_input;
 use super::options::{OTHER_SHELLS, POSIX_SHELLS};
 use crate::flags::is_flag;
 use crate::word::CommandWord;
@@ -80,7 +81,8 @@ const INTERPRETERS: [(&str, &[&str]); 27] = [
 ];
 
 /// Options of ordinary programs whose value is a program to run, or may name one.
-const COMMAND_OPTIONS: [(&str, &[&str]); 23] = [
+const COMMAND_OPTIONS: [(&str, &[&str]); 24] = [
+    ("nodemon", &["-x", "--exec"]),
     (
         "tar",
         &[
@@ -126,7 +128,7 @@ const COMMAND_OPTIONS: [(&str, &[&str]); 23] = [
 ];
 
 /// Options of ordinary programs that load code, or write to another file.
-const CODE_OPTIONS: [(&str, &[&str]); 36] = [
+const CODE_OPTIONS: [(&str, &[&str]); 39] = [
     (
         "tar",
         &[
@@ -137,6 +139,11 @@ const CODE_OPTIONS: [(&str, &[&str]); 36] = [
             "-g",
             "--listed-incremental",
             "--delete",
+            // The prompt for another volume runs a shell.
+            "-M",
+            "--multi-volume",
+            "-L",
+            "--tape-length",
         ],
     ),
     ("sftp", &["-b"]),
@@ -174,6 +181,14 @@ const CODE_OPTIONS: [(&str, &[&str]); 36] = [
             "--toolchain",
             "--install",
             "--open",
+            "--graphviz",
+            "--trace-redirect",
+            "--profiling-output",
+            "--system-information",
+            "--workflow",
+            "--debugger",
+            "--debugger-dap-log",
+            "--debugger-pipe",
         ],
     ),
     (
@@ -186,8 +201,15 @@ const CODE_OPTIONS: [(&str, &[&str]); 36] = [
             "--tool-config-file",
             "--archive-file",
             "--open",
+            "--print-config",
         ],
     ),
+    (
+        "cargo-nextest",
+        &["--config-file", "--tool-config-file", "--archive-file"],
+    ),
+    ("rustfmt", &["--print-config"]),
+    ("gofmt", &["-cpuprofile"]),
     (
         "go",
         &[
@@ -211,6 +233,9 @@ const CODE_OPTIONS: [(&str, &[&str]); 36] = [
             "--init-module",
             "--location",
             "--registry",
+            "--logs-dir",
+            "--proxy",
+            "--https-proxy",
         ],
     ),
     ("pnpm", &["--node-options", "-C", "--dir"]),
@@ -252,6 +277,8 @@ const CODE_OPTIONS: [(&str, &[&str]); 36] = [
             "--submit-index",
             "--interactive-debug-mode",
             "--output-log",
+            "--output-junit",
+            "--extra-submit",
             "-O",
         ],
     ),
@@ -292,7 +319,19 @@ const CODE_OPTIONS: [(&str, &[&str]); 36] = [
             "--init",
         ],
     ),
-    ("tsc", &["--outDir", "--outFile", "-b", "--build"]),
+    (
+        "tsc",
+        &[
+            "--outdir",
+            "--outfile",
+            "-b",
+            "--build",
+            "--init",
+            "--tsbuildinfofile",
+            "--generatetrace",
+            "--generatecpuprofile",
+        ],
+    ),
 ];
 
 /// Options of other programs whose value is a file of commands or code.
@@ -330,7 +369,19 @@ pub(crate) fn runs_its_operand(name: &str) -> bool {
     interpreter
         || POSIX_SHELLS.contains(&name)
         || OTHER_SHELLS.contains(&name)
-        || ["expect", "wish", "ts-node", "tsx", "crontab"].contains(&name)
+        || [".", "source", "expect", "wish", "ts-node", "tsx", "crontab"].contains(&name)
+}
+
+/// Whether a shell or an interpreter takes its code from standard input.
+pub(crate) fn reads_code_from_input(name: &str, args: &[CommandWord]) -> bool {
+    let texts: Vec<&str> = args.iter().map(|word| word.text.as_str()).collect();
+    let is_shell = POSIX_SHELLS.contains(&name) || OTHER_SHELLS.contains(&name);
+    if is_shell {
+        let reads_input = |word: &&str| !word.starts_with("--") && is_flag(word, "-s");
+        return shell_input(name, &texts).is_none() || texts.iter().any(reads_input);
+    }
+    let is_file = |word: &&str| !word.starts_with('-') && *word != "/dev/stdin";
+    runs_its_operand(name) && !texts.iter().any(is_file)
 }
 
 /// A program name without its version.
@@ -350,14 +401,22 @@ pub(super) fn analyze(name: &str, args: &[CommandWord]) -> InnerCommands {
         .filter(known)
         .flat_map(|(_, it)| it.iter().copied())
         .collect();
-    match find_flag(&with_dashes(name, args), &flags) {
+    match find_flag(&plain_options(name, args), &flags) {
         Some(word) => InnerCommands::unresolved(format!("'{word}' of '{name}'")),
         None => InnerCommands::default(),
     }
 }
 
-/// The arguments of `tar` with a dash before the options that stand first without one.
-fn with_dashes<'a>(name: &str, args: &'a [CommandWord]) -> Cow<'a, [CommandWord]> {
+/// The arguments of `tar` with a dash before the options that stand first without one; those of
+/// `tsc`, to which the case of an option is the same, in small letters.
+fn plain_options<'a>(name: &str, args: &'a [CommandWord]) -> Cow<'a, [CommandWord]> {
+    if name == "tsc" {
+        let lower = args.iter().map(|word| CommandWord {
+            text: word.text.to_ascii_lowercase(),
+            ..word.clone()
+        });
+        return Cow::Owned(lower.collect());
+    }
     match args.first() {
         Some(first) if matches!(name, "tar" | "bsdtar") && !first.text.starts_with('-') => {
             let mut dashed = args.to_vec();
@@ -380,7 +439,7 @@ pub(super) fn command_options(name: &str) -> Vec<&'static str> {
 
 /// The word of a command line that makes a program run another.
 pub(super) fn command_option(name: &str, args: &[CommandWord]) -> Option<String> {
-    find_flag(&with_dashes(name, args), &command_options(name)).map(str::to_owned)
+    find_flag(&plain_options(name, args), &command_options(name)).map(str::to_owned)
 }
 
 pub(super) fn find_flag<'a>(args: &'a [CommandWord], flags: &[&str]) -> Option<&'a str> {
@@ -426,5 +485,8 @@ fn analyze_interpreter(name: &str, args: &[CommandWord], flags: &[&str]) -> Inne
     if rest.first().is_none_or(input) && !only_info {
         return InnerCommands::unresolved(format!("code for '{name}' on standard input"));
     }
-    InnerCommands::default()
+    match rest {
+        [option, program, args @ ..] if module(option) => analyze(&program.text, args),
+        _ => InnerCommands::default(),
+    }
 }

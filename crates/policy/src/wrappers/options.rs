@@ -354,7 +354,7 @@ pub(super) const CODE_BUILTINS: [&str; 18] = [
     "compgen",
 ];
 /// Programs that run others in ways that are not analysed here.
-pub(super) const OPAQUE: [&str; 47] = [
+pub(super) const OPAQUE: [&str; 60] = [
     "parallel",
     "entr",
     "firejail",
@@ -403,4 +403,17 @@ pub(super) const OPAQUE: [&str; 47] = [
     "gpg-agent",
     "rlwrap",
     "softlimit",
+    "chronic",
+    "perf",
+    "hyperfine",
+    "watchexec",
+    "systemd-cat",
+    "eatmydata",
+    "cpulimit",
+    "proxychains",
+    "proxychains4",
+    "torsocks",
+    "torify",
+    "ifne",
+    "cgexec",
 ];

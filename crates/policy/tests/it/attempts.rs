@@ -151,9 +151,11 @@ macro_rules! wrapped_classes {
 wrapped_classes! {
     arithmetic_in_whatever_it_is_wrapped: "arithmetic",
     build_files_in_whatever_they_are_wrapped: "build-files",
+    continuations_in_whatever_they_are_wrapped: "continuations",
     git_in_whatever_it_is_wrapped: "git",
     keywords_in_whatever_they_are_wrapped: "keywords",
     loads_in_whatever_they_are_wrapped: "loads",
+    outputs_in_whatever_they_are_wrapped: "outputs",
     places_in_whatever_they_are_wrapped: "places",
     relative_paths_in_whatever_they_are_wrapped: "relative_paths",
     shells_in_whatever_they_are_wrapped: "shells",

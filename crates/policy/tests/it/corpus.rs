@@ -98,3 +98,52 @@ fn the_policy_of_document_001_alone_denies_everything_else() {
         assert_eq!(judge(&set, line).decision, PolicyDecision::Deny, "{line}");
     }
 }
+
+/// What hides a program from a rule that denies, where everything else is allowed.
+#[test]
+fn a_denial_is_found_behind_every_known_wrapper_and_option() {
+    let set = shipped();
+    for line in [
+        "chronic reboot",
+        "perf stat -r 3 reboot",
+        "hyperfine -w 3 'reboot now'",
+        "watchexec -- reboot",
+        "nodemon --exec 'reboot now'",
+        "nodemon --exec=reboot",
+        "systemd-cat -t x reboot",
+        "eatmydata reboot",
+        "cpulimit -l 5 -- reboot",
+        "proxychains4 -q reboot",
+        "torsocks reboot",
+        "ls | ifne reboot",
+        "cgexec -g cpu:x reboot",
+        "npx -c 'reboot now'",
+        "npm exec -c 'reboot now'",
+        "less '+!reboot' a",
+        "env -S 'rm -rf /'",
+        "env -S'rm -rf /'",
+        "env -iS 'rm -rf' /",
+        "env --split-string='rm -rf /'",
+        "/usr/lib/git-core/git-push --force",
+        "git --git-dir .git push --force",
+        "git -C . rebase -x 'reboot now' HEAD~1",
+        "git rebase --exec='reboot now' HEAD~1",
+        "git submodule --quiet foreach 'reboot now'",
+        "git filter-branch --tree-filter 'reboot now'",
+        "ostler --state-dir /x approve i1",
+        "ostler --set a=b interactions answer i1 yes",
+        "echo \"${x:=`reboot`}\"",
+        "echo ${x:-`reboot`}",
+        "rm -rf \"$HOME\"",
+        "rm -rf ${HOME}/",
+        "sudo rm -rf /*",
+        "re\\\nboot",
+    ] {
+        let verdict = judge(&set, line);
+        assert_eq!(
+            verdict.decision,
+            PolicyDecision::Deny,
+            "{line:?}: {verdict}"
+        );
+    }
+}
