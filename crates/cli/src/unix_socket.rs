@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use ostler_sys::peer;
 use rustix::fs::{Mode, OFlags};
 
 const SOCKET_MODE: u32 = 0o600;
@@ -35,13 +36,28 @@ impl SocketDir {
     }
 }
 
-/// Connects to the socket at `path`.
+/// Connects to the socket at `path`, where this user listens: whoever else does, in a directory that
+/// was there first, must not get the environment and the secrets that requests carry.
 ///
 /// # Errors
 /// Those of connect(2): `NotFound` and `ConnectionRefused` mean that no process listens.
+/// `PermissionDenied` where another user does.
 pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     let directory = SocketDir::of(path)?;
-    UnixStream::connect(directory.short_path(path)?)
+    let stream = UnixStream::connect(directory.short_path(path)?)?;
+    check_listener(peer::uid(&stream)?, rustix::process::geteuid().as_raw())?;
+    Ok(stream)
+}
+
+fn check_listener(listener: u32, own: u32) -> io::Result<()> {
+    if listener == own {
+        return Ok(());
+    }
+    let message = format!(
+        "user {listener} listens there, and this is user {own}, so nothing was sent; name another \
+         --runtime-dir, or run this as that user"
+    );
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
 /// Binds and listens at `path` for this user only, and replaces the socket of an earlier daemon.
@@ -71,6 +87,16 @@ pub(crate) fn is_not_listening(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_other_user_is_talked_to() {
+        assert!(check_listener(7, 7).is_ok());
+        for (listener, own) in [(7, 8), (7, 0), (0, 7)] {
+            let error = check_listener(listener, own).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+            assert!(!is_not_listening(&error));
+        }
+    }
 
     #[test]
     fn paths_longer_than_an_address_work() {

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use ostler_backend::OverlayRequestError;
 use ostler_journal::LedgerEntry;
 use ostler_model::{
-    Capability, Event, OverlayChanges, OverlayOutcome, OverlayRequest, OverlayResponse, Owner,
-    Principal, Timestamp,
+    ByteString, Capability, Event, OverlayChanges, OverlayOutcome, OverlayRequest, OverlayResponse,
+    Owner, Principal, Timestamp,
 };
 
+use crate::admission::secrets;
 use crate::engine_inner::{EngineInner, LedgerDetail};
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::info::LifecycleEvent;
+use crate::secret_texts::SecretTexts;
 
 /// The most changes one result lists.
 const CHANGES_MAX: usize = 100_000;
@@ -49,9 +51,37 @@ pub(crate) async fn handle(
             }
             false => None,
         };
-        execute_request(&inner, &entry, by, clamp_limits(request)).await
+        let response = execute_request(&inner, &entry, by, clamp_limits(request)).await;
+        response.map(|response| redact(&inner, &entry, response))
     });
     Ok(work.await.map_err(|_| Error::Closing)??)
+}
+
+/// Replaces the secrets of the execution, as far as the engine knows them, in diffs and paths: what a
+/// command wrote to files is shown as what it printed is.
+fn redact(
+    core: &EngineInner,
+    entry: &ExecutionHandle,
+    mut response: OverlayResponse,
+) -> OverlayResponse {
+    let settings = &core.settings;
+    let known = secrets::known_secrets(settings, &entry.spec.env.secrets, &settings.base_env);
+    if known.is_empty() {
+        return response;
+    }
+    let texts = SecretTexts::new(&known);
+    if let OverlayResponse::Diff { text, .. } = &mut response {
+        *text = texts.redact(&ByteString::from(text.as_str())).to_string();
+    }
+    if let Some(changes) = response.changes_mut() {
+        for change in &mut changes.changes {
+            change.path = texts.redact(&change.path);
+        }
+        for conflict in &mut changes.changed_on_host {
+            conflict.path = texts.redact(&conflict.path);
+        }
+    }
+    response
 }
 
 /// Executes an overlay request, and records a commit or discard.

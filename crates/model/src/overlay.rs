@@ -141,3 +141,17 @@ pub enum OverlayResponse {
     /// The changes were discarded.
     Discarded,
 }
+
+impl OverlayResponse {
+    /// The changes that it lists; none where they were discarded.
+    pub const fn changes_mut(&mut self) -> Option<&mut OverlayChanges> {
+        match self {
+            Self::Changes(changes)
+            | Self::Diff { changes, .. }
+            | Self::Autorun(changes)
+            | Self::Committed(changes)
+            | Self::Conflicts(changes) => Some(changes),
+            Self::Discarded => None,
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! The process at the other end of a unix socket.
+//! The process at the other end of a unix socket, and its user.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
@@ -13,6 +13,20 @@ use crate::errno::last_errno;
 /// # Errors
 /// As getsockopt(2).
 pub fn pid(socket: impl AsFd) -> Result<Option<u32>, Errno> {
+    let peer = credential(socket)?;
+    Ok(u32::try_from(peer.pid).ok().filter(|pid| *pid > 0))
+}
+
+/// The effective user id of that process when it connected or began to listen; the overflow id where
+/// it has none in the caller's user namespace.
+///
+/// # Errors
+/// As getsockopt(2).
+pub fn uid(socket: impl AsFd) -> Result<u32, Errno> {
+    credential(socket).map(|peer| peer.uid)
+}
+
+fn credential(socket: impl AsFd) -> Result<libc::ucred, Errno> {
     let mut peer = MaybeUninit::<libc::ucred>::zeroed();
     let mut len = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or(0);
     // SAFETY: the kernel writes at most `len` bytes into `peer`.
@@ -29,8 +43,7 @@ pub fn pid(socket: impl AsFd) -> Result<Option<u32>, Errno> {
         return Err(last_errno());
     }
     // SAFETY: three integers, zero before; every value is valid.
-    let peer = unsafe { peer.assume_init() };
-    Ok(u32::try_from(peer.pid).ok().filter(|pid| *pid > 0))
+    Ok(unsafe { peer.assume_init() })
 }
 
 #[cfg(test)]
@@ -41,6 +54,7 @@ mod tests {
     fn the_peer_of_a_pair_is_this_process() {
         let (ours, _theirs) = crate::seqpacket::pair().expect("a pair");
         assert_eq!(pid(&ours), Ok(Some(std::process::id())));
+        assert_eq!(uid(&ours), Ok(rustix::process::geteuid().as_raw()));
         let (pipe, _) = std::io::pipe().expect("a pipe");
         assert!(pid(&pipe).is_err(), "no socket");
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use ostler_engine::admission::command_policy::with_workspace_rules;
+use ostler_engine::admission::workspace_rules::with_workspace_rules;
 use ostler_model::{ByteString, Command, ErrorCode};
 use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet, RuleSource, RuleTier};
 use serde_json::json;

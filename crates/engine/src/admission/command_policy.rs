@@ -3,39 +3,28 @@
 //! By default there is no policy, and every command may run. A file in the workspace can only
 //! tighten a policy; without one it has no effect.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use ostler_model::{
-    BackendName, ByteString, IsolationLevel, TemplateRecord, has_hidden, shell_quote, visible,
-};
-use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet, RuleSource, RuleTier};
-use ostler_sys::regular_file;
+use ostler_model::{ByteString, TemplateRecord, has_hidden, shell_quote, visible};
+use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet};
+use ostler_terminal::shell::shell_launch;
 
 use super::approval::{Approval, ApprovalStatus, ApprovalSubject};
+use super::approval_message::approval_message;
 use super::named_files::NamedFiles;
+use super::workspace_rules::with_workspace_rules;
 use super::{environment, isolation_level, program};
 use crate::error::Error;
 use crate::interaction_id::InteractionId;
 use crate::request::{StartRequest, StdinRequest};
 use crate::secret_texts::{ResolvedSecret, SecretTexts};
 use crate::settings::{ApprovalPath, Settings};
+use crate::shell_script_dir::scripts_dir;
 
-/// A workspace's own rules, below its directory.
-pub const WORKSPACE_FILE: &str = ".ostler/policy.toml";
-/// The rule id of a refusal because a workspace's rules cannot be read.
-const UNREADABLE: &str = "workspace-policy";
 /// The longest displayed command line that a person can approve, in bytes.
 const SHOWN_BYTES: usize = 32 * 1024;
 /// The most bytes of standard input that are displayed.
 const INPUT_BYTES: usize = 4 * 1024;
-/// The most bytes of a directory, a rule and a reason in a question.
-const PART_BYTES: usize = 4 * 1024;
-/// The most files that are listed in a question.
-const FILES_SHOWN: usize = 16;
-/// The largest file of workspace rules, in bytes.
-const FILE_BYTES: u64 = 256 * 1024;
-/// The most parent directories of the working directory that are searched.
-const ANCESTORS: usize = 64;
 
 /// The verdict on a start: that of the policy, and that its template requires a person's agreement;
 /// none where there is neither. A deny is an error.
@@ -131,10 +120,36 @@ pub(crate) fn evaluate_command(
     set.evaluate(&CommandContext {
         command: &request.command,
         cwd: &request.cwd,
-        set_env: &request.options.set_env,
+        set_env: &requested_variables(settings, request),
         // What a name stands for in an image is not known here.
         lookup: (!in_container).then_some(&find),
     })
+}
+
+/// The variables that a request sets, without those by which the engine integrates a shell: nobody
+/// chose them, and they differ for each shell.
+fn requested_variables(
+    settings: &Settings,
+    request: &StartRequest,
+) -> Vec<(ByteString, ByteString)> {
+    let variables = &request.options.set_env;
+    let (Some(session), Ok(scripts)) = (&request.shell, scripts_dir(&settings.state_dir)) else {
+        return variables.clone();
+    };
+    let env = match request.base_env.is_empty() {
+        true => &settings.base_env,
+        false => &request.base_env,
+    };
+    let own = shell_launch(session, &ByteString::from(scripts), env).set_env;
+    let chosen = variables.iter().filter(|it| !own.contains(it));
+    chosen.cloned().collect()
+}
+
+/// A request as its caller made it, for people and for what an approval covers.
+pub(crate) fn as_requested(settings: &Settings, request: &StartRequest) -> StartRequest {
+    let mut requested = request.clone();
+    requested.options.set_env = requested_variables(settings, request);
+    requested
 }
 
 /// The search path of programs named without a path.
@@ -143,40 +158,6 @@ pub(crate) fn search_path(settings: &Settings, request: &StartRequest) -> ByteSt
     let env = environment::build(settings, request, inherit);
     let path = environment::value(&env, b"PATH").unwrap_or(&settings.trusted_path);
     path.clone()
-}
-
-/// The policy with the rules of the nearest workspace file, if there is one. A file that cannot be
-/// read, or would loosen the policy, lets nothing run.
-///
-/// # Errors
-/// [`Error::Denied`], with what is wrong with the file.
-pub fn with_workspace_rules(set: &RuleSet, cwd: &ByteString) -> Result<Option<RuleSet>, Error> {
-    let files = cwd.as_path().ancestors().take(ANCESTORS);
-    let Some(file) = files
-        .map(|directory| directory.join(WORKSPACE_FILE))
-        .find(|file| file.symlink_metadata().is_ok())
-    else {
-        return Ok(None);
-    };
-    let unusable = |reason: String| Error::Denied {
-        rule: UNREADABLE.to_owned(),
-        reason,
-    };
-    let text =
-        read_rules(&file).map_err(|error| unusable(format!("{}: {error}", file.display())))?;
-    let source = RuleSource::new(RuleTier::Workspace, file.display().to_string(), text);
-    let tightened = set.with_workspace(&source);
-    tightened
-        .map(Some)
-        .map_err(|error| unusable(error.to_string()))
-}
-
-fn read_rules(file: &Path) -> std::io::Result<String> {
-    let bytes = regular_file::read(file, FILE_BYTES)?;
-    if bytes.len() as u64 > FILE_BYTES {
-        return Err(std::io::Error::other("no file of rules"));
-    }
-    String::from_utf8(bytes).map_err(std::io::Error::other)
 }
 
 /// The subject of an approval: the start as requested, and the files it names.
@@ -246,7 +227,7 @@ pub(crate) fn decide_approval(
             display.text.len()
         )),
         ApprovalStatus::None => ApprovalDecision::Ask {
-            message: approval_message(verdict, &subject, &display),
+            message: approval_message(verdict, &subject, &display.text, display.is_escaped),
             approval: Box::new(Approval {
                 rule: verdict.rule.clone(),
                 reason: verdict.reason.clone(),
@@ -311,70 +292,4 @@ fn render_input(bytes: &[u8], redact: impl Fn(&ByteString) -> ByteString) -> Str
         }
         Ok(_) | Err(_) => format!(" <<< ({} bytes that are not shown)", bytes.len()),
     }
-}
-
-fn approval_message(
-    verdict: &PolicyVerdict,
-    subject: &ApprovalSubject,
-    display: &StartDisplay,
-) -> String {
-    let cwd = render_part(&subject.cwd.to_string_lossy());
-    let (rule, reason) = (render_part(&verdict.rule), render_part(&verdict.reason));
-    let command = &display.text;
-    let mut message = format!("May this run in {cwd}?\n{command}\n(rule '{rule}': {reason})");
-    message.push_str(&render_container(subject));
-    message.push_str(&render_files(&subject.files));
-    if display.is_escaped {
-        message.push_str(ESCAPES_NOTE);
-    }
-    message
-}
-
-/// That it runs in a container, where the request says so, and in which image.
-fn render_container(subject: &ApprovalSubject) -> String {
-    let backend = subject.backend.as_ref();
-    let by_backend = backend.is_some_and(|it| *it == BackendName::container());
-    if subject.level != Some(IsolationLevel::Container) && !by_backend {
-        return String::new();
-    }
-    let image = subject.container.image.as_deref();
-    let image = image.map_or_else(String::new, |it| format!(" of image {}", render_part(it)));
-    format!("\n(in a container{image})")
-}
-
-/// The note that control characters were escaped.
-const ESCAPES_NOTE: &str = "\n(control characters are shown as escapes: \\n is a line end, \\r a \
-                       carriage return, \\\\ a backslash)";
-
-/// The files of the workspace that an approval covers.
-fn render_files(files: &NamedFiles) -> String {
-    let mut own = files
-        .iter()
-        .map(|(_, file)| file)
-        .filter(|it| !it.is_program);
-    let mut text = String::new();
-    for file in own.by_ref().take(FILES_SHOWN) {
-        let path = render_part(&file.resolved.display().to_string());
-        let digest = file.digest().unwrap_or_else(|| "not read".to_owned());
-        text.push_str(&format!("\n{path}: {} bytes, SHA-256 {digest}…", file.size));
-    }
-    let more = own.count();
-    if more > 0 {
-        text.push_str(&format!("\nand {more} other files as they are now"));
-    }
-    if files.is_truncated() {
-        text.push_str("\nIT NAMES MORE FILES THAN CAN BE HELD TO THEIR CONTENT");
-    }
-    text
-}
-
-/// Untrusted text of a question, on one line.
-fn render_part(text: &str) -> String {
-    let mut line = visible(text).into_owned();
-    if line.len() > PART_BYTES {
-        let end = line.floor_char_boundary(PART_BYTES);
-        line.truncate(end);
-        line.push('…');
-    }
-    line
 }

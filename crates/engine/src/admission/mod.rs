@@ -7,6 +7,7 @@ pub mod allow_list;
 mod allow_list_tests;
 pub mod allow_list_warnings;
 pub(crate) mod approval;
+mod approval_message;
 pub mod arguments;
 pub mod command_policy;
 pub(crate) mod container;
@@ -38,6 +39,7 @@ mod template_tests;
 #[cfg(test)]
 mod tests;
 pub mod working_dir;
+pub mod workspace_rules;
 mod writable_paths;
 
 pub(crate) use admit::{

@@ -4,7 +4,7 @@ use ostler_model::ByteString;
 use ostler_policy::{PolicyVerdict, RuleSet};
 
 use super::Engine;
-use crate::admission::{arguments, command_policy};
+use crate::admission::{arguments, command_policy, workspace_rules};
 use crate::error::Error;
 use crate::request::StartRequest;
 
@@ -18,7 +18,7 @@ impl Engine {
         let Some(set) = self.inner.settings.policy.as_deref() else {
             return Ok(None);
         };
-        let tightened = command_policy::with_workspace_rules(set, cwd)?;
+        let tightened = workspace_rules::with_workspace_rules(set, cwd)?;
         Ok(Some(tightened.unwrap_or_else(|| set.clone())))
     }
 

@@ -10,7 +10,7 @@ use ostler_model::ByteString;
 use ostler_terminal::shell::SCRIPTS;
 
 use crate::error::Error;
-use crate::shell_script_dir::SCRIPT_DIRECTORY;
+use crate::shell_script_dir::scripts_dir;
 
 /// Readable, inside a private directory: in a sandbox another user reads the scripts, and sees
 /// nothing else of the directory.
@@ -20,9 +20,7 @@ const FILE_MODE: u32 = 0o644;
 
 /// Writes missing or outdated scripts; returns their directory.
 pub(super) fn install(state_dir: &Path) -> Result<ByteString, Error> {
-    // A shell changes its working directory: the path must be absolute.
-    let state_dir = std::path::absolute(state_dir).map_err(storage_error(state_dir))?;
-    let directory = state_dir.join(SCRIPT_DIRECTORY);
+    let directory = scripts_dir(state_dir).map_err(storage_error(state_dir))?;
     for file in SCRIPTS {
         let path = directory.join(file.path);
         let parent = path.parent().map_or(Ok(()), make_readable);

@@ -79,6 +79,11 @@ impl Launcher {
         &self.core
     }
 
+    /// The interactions of the engine.
+    pub(crate) fn interactions(&self) -> &InteractionService {
+        &self.interactions
+    }
+
     /// Admits a request and starts its driver, in the order of the queue. A refusal is recorded in the
     /// ledger.
     pub(crate) async fn start(
@@ -231,14 +236,15 @@ impl Launcher {
             return (admit(core, caller, request, secrets).await).map(Into::into);
         }
         let approval_id = request.options.approval.clone();
-        let display = command_policy::display_start(&request, &secrets);
+        let requested = command_policy::as_requested(&core.settings, &request);
+        let display = command_policy::display_start(&requested, &secrets);
         let mut admitted = admit(core, caller, request.clone(), secrets).await?;
         // Last, so that the files read now are the ones that run.
         let files = named_files(&core.settings, &request, &admitted).await?;
         if admitted.spec.container.is_none() {
             admitted.template.pin(files.pins());
         }
-        let subject = command_policy::approval_subject(request, files);
+        let subject = command_policy::approval_subject(requested, files);
         let status = self.interactions.approval_status(
             &caller.owner,
             &subject,

@@ -9,6 +9,7 @@ use ostler_engine::projects_contain;
 use ostler_model::{ErrorCode, ProjectSet};
 use ostler_template::{FILE_BYTES, TemplateCatalog, TemplateProblem, TemplateSource, TemplateTier};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::error::ApiError;
 
@@ -73,11 +74,16 @@ impl TemplateFiles {
     }
 }
 
-/// The nearest directory of definition files from `cwd` upwards.
+/// The nearest directory of definition files from `cwd` upwards; one behind a symbolic link is none.
 fn project_dir(cwd: &Path) -> Option<PathBuf> {
     let here = fs::canonicalize(cwd).ok()?;
     let mut dirs = here.ancestors().take(ANCESTORS);
-    dirs.find_map(|dir| Some(dir.join(DIRECTORY)).filter(|dir| dir.is_dir()))
+    dirs.find_map(|dir| {
+        let files = dir.join(DIRECTORY);
+        let mut own = files.ancestors().take_while(|it| *it != dir);
+        own.all(|it| it.symlink_metadata().is_ok_and(|it| it.is_dir()))
+            .then_some(files)
+    })
 }
 
 impl DirectoryFiles {
@@ -128,9 +134,14 @@ fn definition_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
 /// The text of a file that root, this user, or the owner of `cwd` owns: a directory above the
 /// project may be another user's.
 fn read_file(path: &Path, cwd: &Path) -> io::Result<String> {
-    // A named pipe without a writer would block.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    // A named pipe without a writer would block; a link would have any file read, and quoted in what
+    // is said of it.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
+        Errno::LOOP => io::Error::other("it is a symbolic link, which is not followed"),
+        error => error.into(),
+    })?;
+    let file = File::from(file);
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is no regular file"));

@@ -7,6 +7,30 @@ use ostler_model::{Event, EventRecord, Lifetime, TerminationCause};
 
 use super::state_machine::{AttemptStage, RestartCause, SpawnFailure, Supervisor};
 
+impl SpawnFailure {
+    /// What such an event says; none for others.
+    fn of(event: &Event) -> Option<Self> {
+        let Event::SpawnFailed {
+            attempt,
+            step,
+            errno,
+            message,
+        } = event
+        else {
+            return None;
+        };
+        let cause = TerminationCause::SpawnFailed {
+            step: step.clone(),
+            errno: *errno,
+            message: message.clone(),
+        };
+        Some(Self {
+            attempt: *attempt,
+            cause,
+        })
+    }
+}
+
 impl Supervisor {
     /// A supervisor of an execution that an earlier engine began, from its events. Its first input
     /// is the result of recovery.
@@ -51,22 +75,9 @@ impl Supervisor {
                 self.attempt = self.attempt.max(*attempt);
                 self.spawn_failure = None;
             }
-            Event::SpawnFailed {
-                attempt,
-                step,
-                errno,
-                message,
-            } => {
+            Event::SpawnFailed { attempt, .. } => {
                 self.attempt = self.attempt.max(*attempt);
-                let cause = TerminationCause::SpawnFailed {
-                    step: step.clone(),
-                    errno: *errno,
-                    message: message.clone(),
-                };
-                self.spawn_failure = Some(SpawnFailure {
-                    attempt: *attempt,
-                    cause,
-                });
+                self.spawn_failure = SpawnFailure::of(&record.event);
             }
             Event::Exited { attempt, .. } => {
                 self.lost_bytes = 0;

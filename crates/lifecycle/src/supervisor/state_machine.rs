@@ -420,17 +420,14 @@ impl Supervisor {
             now,
             Event::SpawnFailed {
                 attempt,
-                step: step.clone(),
+                step,
                 errno,
-                message: message.clone(),
+                message,
             },
         );
-        let cause = TerminationCause::SpawnFailed {
-            step,
-            errno,
-            message,
-        };
-        self.after_spawn_failed(now, SpawnFailure { attempt, cause });
+        if let Some(failure) = self.spawn_failure.take() {
+            self.after_spawn_failed(now, failure);
+        }
     }
 
     /// What follows from an attempt that could not be spawned: the end, or another one.
