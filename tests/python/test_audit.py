@@ -135,6 +135,44 @@ def test_heads_that_are_gone_or_changed_are_found(recorded):
     assert kinds(installation) == ["no_key"]
 
 
+HEADER = b'{"format":"ostler-ledger-heads","version":1}\n'
+
+
+@pytest.mark.parametrize("harm", ["zeroed", "garbled", "removed", "emptied", "torn_header", "header_only"])
+def test_heads_that_are_harmed_are_missed_also_under_the_next_daemon(recorded, harm):
+    """Although it begins new ones, for a trail that was cut meanwhile."""
+    installation, segment = recorded
+    heads = installation.state / "ledger-heads"
+    text = heads.read_bytes()
+    assert text.startswith(HEADER)
+    harmed = {"zeroed": bytes(len(text)), "garbled": text.replace(b"heads", b"headX", 1), "removed": None, "emptied": b"",
+              "torn_header": text[:20], "header_only": HEADER}[harm]
+    heads.unlink() if harmed is None else heads.write_bytes(harmed)
+    segment.write_bytes(b"".join(lines(segment)[:6]))
+    assert set(kinds(installation)) & {"head", "no_heads"}
+    for _ in range(2):
+        installation.cli("ps")
+        assert kinds(installation) == ["late_heads"]
+        installation.shut_down()
+    shown = installation.cli("audit", "verify", check=False).stdout.decode()
+    assert "found: the heads begin after 5 entries" in shown and "no change was found" not in shown, shown
+    kept, log = installation.state / "ledger-heads.damaged-0", (installation.state / "daemon.log").read_text()
+    if harm in ("zeroed", "garbled"):
+        assert kept.read_bytes() == harmed and str(kept) in log
+    else:
+        assert not kept.exists() and str(kept) not in log
+
+
+def test_a_trail_from_before_there_were_heads_is_not_accused(recorded):
+    """That of an older version, whose first daemon that writes heads also makes the key."""
+    installation, _ = recorded
+    (installation.state / "ledger-heads").unlink()
+    key(installation).unlink()
+    installation.cli("run", "--", "true")
+    status, report = verify(installation)
+    assert (status, report["findings"]) == (0, []) and report["covered"] > 1, report
+
+
 def test_a_key_that_others_may_read_is_refused_and_commands_run(recorded):
     installation, _ = recorded
     key(installation).chmod(0o644)

@@ -85,3 +85,26 @@ def test_an_end_is_on_record_on_a_full_disk(full, alive):
     check(full, pid, printed)
     assert full.cli("run", "--", "echo", "again").stdout == b"again\n"
     assert not list(full.state.glob("executions/*/events.jsonl.damaged"))
+
+
+def test_output_is_cleared_without_room(full):
+    """On a disk without inodes, where removing or reusing a file makes room for the record; otherwise nothing is lost."""
+    done, repeated = (waiting(full, f"seq {LINES}") for _ in range(2))
+    (full.work / "go").touch()
+    for pid in (done, repeated):
+        assert full.cli("wait", pid).returncode == 0
+    until(lambda: len(list(full.disk.glob("executions/*/output.0.seg.zst"))) == 2, 30, "the compressed output")
+    full.cli("clear", repeated)
+    (full.work / "go").unlink()
+    running = waiting(full, "true")
+    filler = full.take_all()
+    for pid in (done, repeated):
+        full.take_all()
+        assert full.cli("clear", pid, timeout=30).returncode == 0
+        assert full.cli("logs", "--raw", pid).stdout == b""
+    full.take_all()
+    assert full.cli("clear", running, check=False, timeout=30).returncode in (0, 74)
+    assert full.cli("ps").returncode == 0
+    give_back(filler)
+    (full.work / "go").touch()
+    assert full.cli("wait", running).returncode == 0

@@ -120,12 +120,55 @@ def test_freeing_space_always_works(small_disk):
     fill(small_disk.disk)
     assert small_disk.cli("rm", ids[0], timeout=20).returncode == 0
     fill(small_disk.disk)
-    assert small_disk.cli("clear", ids[1], timeout=20, check=False).returncode in (0, 74)
+    assert small_disk.cli("clear", ids[1], timeout=20).returncode == 0
+    assert small_disk.cli("logs", ids[1]).stdout == b"", "cleared, not lost"
     assert small_disk.rest("DELETE", f"/api/v1/executions/{ids[2]}") is None or True
     fill(small_disk.disk)
     assert b"removed" in small_disk.cli("rm", "--all", timeout=20).stdout
     assert small_disk.json("ps", "--all") == []
     assert small_disk.cli("run", "--", "echo", "again").stdout == b"again\n"
+
+
+def is_full(path):
+    stat = os.statvfs(path)
+    return stat.f_bavail * stat.f_frsize < 16 * 4096
+
+
+def test_a_command_that_filled_the_disk_is_cleared_while_it_runs(make_installation):
+    installation = make_installation()
+    installation.state.mkdir(parents=True, exist_ok=True)
+    with mounted(installation.state, 8, installation) as disk:
+        script = "seq 2000000; until [ -e go ]; do sleep .05; done; echo end"
+        pid = installation.cli("run", "-d", "--", "sh", "-c", script).stdout.decode().strip()
+        until(lambda: is_full(disk.outside), 20, "the full disk")
+        until(lambda: installation.json("info", pid)["degraded"], 20, "the refused output")
+        for _ in range(2):
+            filler = fill(disk.outside)
+            assert b"bytes dropped" in installation.cli("clear", pid, timeout=20).stdout
+            assert installation.json("info", pid)["status"] == "running"
+        assert not is_full(disk.outside), "the space of the output is free"
+        filler.unlink()
+        (installation.work / "go").touch()
+        assert installation.cli("wait", pid).returncode == 0
+        assert installation.cli("run", "--", "echo", "again").stdout == b"again\n"
+        installation.shut_down()
+
+
+def test_a_clear_that_would_free_nothing_loses_nothing(small_disk):
+    pid = small_disk.cli("run", "-d", "--", "echo", "few").stdout.decode().strip()
+    small_disk.cli("wait", pid)
+    filler = fill(small_disk.disk)
+    with pytest.raises(ProblemError) as refused:
+        small_disk.rest("DELETE", f"/api/v1/executions/{pid}/output")
+    assert (refused.value.status, refused.value.code) == (507, "storage_error"), refused.value.problem
+    assert "output.floor" in str(refused.value.problem), refused.value.problem
+    assert small_disk.cli("clear", pid, check=False).returncode == 74
+    assert small_disk.cli("logs", "--raw", pid).stdout == b"few\n"
+    filler.unlink()
+    assert small_disk.cli("clear", pid).returncode == 0
+    assert small_disk.cli("logs", "--raw", pid).stdout == b""
+    fill(small_disk.disk)
+    assert small_disk.cli("clear", pid).returncode == 0, "what records it is there already"
 
 
 def test_a_daemon_starts_on_a_full_disk_and_frees_it(small_disk):

@@ -143,8 +143,14 @@ def test_no_directory_on_the_way_may_be_anybodys(each_installation, which):
 
 def test_everything_we_write_is_ours_alone(each_installation):
     """Whatever the umask: directories 0700, files 0600 except the scripts that shells in jails read."""
+    config = each_installation.dir / "config" / "ostler"
+    config.mkdir(parents=True, exist_ok=True)
+    (config / "config.toml").write_text('[journal]\nmirror = "jsonl"\n')
+    for path in (config, config / "config.toml"):
+        each_installation.give(path)
     before = os.umask(0)
     try:
+        each_installation.cli("run", "--", "seq", "200000")
         each_installation.cli("run", "--", "sh", "-c", "echo out; echo err >&2")
         each_installation.cli("run", "--tty", "--", "true", check=False)
         id_ = each_installation.cli("shell", "--detach", "bash").stdout.decode().strip()
@@ -153,6 +159,8 @@ def test_everything_we_write_is_ours_alone(each_installation):
     finally:
         os.umask(before)
     each_installation.cli("stop", "--force", id_)
+    for name in ("output.0.seg.zst", "mirror.jsonl", "mirror.position"):
+        until(lambda name=name: list(each_installation.state.glob(f"executions/*/{name}")), 30, name)
     found = []
     for base in (each_installation.state, each_installation.socket.parent):
         for path in [base, *base.rglob("*")]:

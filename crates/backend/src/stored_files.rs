@@ -1,11 +1,9 @@
 //! Reads the state of an execution's newest attempt from its directory: the head of `spec.json` and
 //! the exit record. The reader for [`execution_dir`](crate::execution_dir).
 
-use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -14,13 +12,10 @@ use ostler_model::BackendName;
 
 use crate::backend::{EXIT_RECORD_VERSION, ExitRecord};
 use crate::execution_dir::EXIT_FILE;
-use crate::launch_plan::PLAN_MAX_BYTES;
-use crate::spec_file::{SPEC_FILE, SPEC_FILE_VERSION, ShimIdentity};
+use crate::spec_file::{self, SPEC_BYTES, SPEC_FILE, SPEC_FILE_VERSION, ShimIdentity};
 
 /// Bytes of the largest exit record.
 const EXIT_RECORD_BYTES: u64 = 1024 * 1024;
-/// Bytes of the largest spec: no more than a plan holds, with room for its envelope.
-const SPEC_BYTES: u64 = PLAN_MAX_BYTES + 64 * 1024;
 
 /// What recovery and inspections need of `spec.json`: of the spec itself only its backend.
 #[derive(Debug, Deserialize)]
@@ -88,10 +83,13 @@ pub(crate) fn read_json<T: DeserializeOwned>(
     name: &str,
     limit: u64,
 ) -> Result<Option<T>, ReadFileError> {
-    let file = match openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(ReadFileError::Open(errno)),
+    let file = match spec_file::open_regular(dir, name) {
+        Ok(file) => file.ok_or(ReadFileError::Damaged)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            let errno = Errno::from_io_error(&error);
+            return Err(ReadFileError::Open(errno.unwrap_or(Errno::IO)));
+        }
     };
     let mut bytes = Vec::new();
     file.take(limit)
@@ -104,7 +102,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, File};
     use std::os::fd::AsFd;
 
     use super::*;

@@ -156,7 +156,7 @@ fn never_started(dir: &Path) -> bool {
 /// Whether no version will ever be able to read it.
 fn is_permanent_damage(error: &SpecFileError) -> bool {
     match error {
-        SpecFileError::Damaged(_) => true,
+        SpecFileError::Damaged(_) | SpecFileError::NotAFile => true,
         SpecFileError::Io(error) => error.kind() == std::io::ErrorKind::NotFound,
         SpecFileError::Version(_) => false,
     }

@@ -2,11 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use ostler_journal::Journal;
-use ostler_journal::atomic_file::{self, UMASK_MODE};
+use ostler_journal::atomic_file::{self, PRIVATE_MODE};
 use ostler_model::Cursor;
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +70,7 @@ impl Mirror {
             .read(true)
             .append(true)
             .create(true)
+            .mode(PRIVATE_MODE)
             .open(dir.join(name))?;
         let initial = MirrorPosition::at_start(format, 0);
         let saved_position = read_position(dir)?.filter(|saved| saved.format == format);
@@ -152,7 +153,7 @@ impl Mirror {
         };
         if position != self.position {
             let path = self.dir.join(POSITION_FILE);
-            atomic_file::replace(&path, &serde_json::to_vec(&position)?, UMASK_MODE)?;
+            atomic_file::replace(&path, &serde_json::to_vec(&position)?, PRIVATE_MODE)?;
             self.position = position;
         }
         Ok(())
@@ -203,7 +204,12 @@ fn read_marker(file: &File, bytes: u64) -> io::Result<[u8; MARKER_BYTES]> {
 
 /// Reads the saved position; none where it is missing or invalid: a new copy is then started.
 fn read_position(dir: &Path) -> io::Result<Option<MirrorPosition>> {
-    match std::fs::read(dir.join(POSITION_FILE)) {
+    let path = dir.join(POSITION_FILE);
+    // A pipe would be waited for.
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        return Ok(None);
+    }
+    match std::fs::read(path) {
         Ok(text) => Ok(serde_json::from_slice(&text).ok()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

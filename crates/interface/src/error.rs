@@ -1,6 +1,7 @@
 //! The one conversion from every error to `{code, message, hint, retryable}`.
 
 use std::borrow::Cow;
+use std::io::ErrorKind;
 
 use ostler_engine::error::OPEN_FILES_HINT;
 use ostler_engine::{Error, is_out_of_fds, plain_text};
@@ -107,8 +108,13 @@ impl From<Error> for ApiError {
         } else {
             None
         };
+        let code = if let Error::ClearOutput(refused) = &error {
+            clear_error_code(refused)
+        } else {
+            error.code()
+        };
         Self {
-            code: error.code(),
+            code,
             message: error.to_string(),
             hint: error.hint(),
             approval,
@@ -136,8 +142,19 @@ impl From<ReadError> for ApiError {
 
 impl From<WriteError> for ApiError {
     fn from(error: WriteError) -> Self {
-        Self::new(ErrorCode::OutputClear, error.to_string())
+        Self::new(clear_error_code(&error), error.to_string())
     }
+}
+
+/// The code of an error of clearing output: a full disk is one of its own.
+fn clear_error_code(error: &WriteError) -> ErrorCode {
+    let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+    if let WriteError::Io { source, .. } = error
+        && full.contains(&source.kind())
+    {
+        return ErrorCode::Storage;
+    }
+    ErrorCode::OutputClear
 }
 
 impl From<ArgumentsError> for ApiError {
@@ -177,4 +194,26 @@ pub fn bad_pattern(name: &str, given: &str, error: &PatternError) -> ApiError {
         "parameter '{name}' is '{given}': {message} at position {position}; \
          allowed: a Perl-style expression"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_that_refuses_a_clear_has_the_code_of_full_disks() {
+        for (kind, code) in [
+            (ErrorKind::StorageFull, ErrorCode::Storage),
+            (ErrorKind::QuotaExceeded, ErrorCode::Storage),
+            (ErrorKind::PermissionDenied, ErrorCode::OutputClear),
+        ] {
+            let refused = || WriteError::Io {
+                action: "write",
+                file: "output.floor".to_owned(),
+                source: kind.into(),
+            };
+            assert_eq!(ApiError::from(refused()).code, code);
+            assert_eq!(ApiError::from(Error::ClearOutput(refused())).code, code);
+        }
+    }
 }

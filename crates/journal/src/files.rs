@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{Dir, Mode, OFlags};
@@ -136,7 +136,8 @@ fn parse(file: &str) -> Option<(u32, &str)> {
     (is_known_suffix && NameBuffer::new().write(number, suffix) == file).then_some((number, suffix))
 }
 
-/// Opens a file of a segment for reading; none where it does not exist any more.
+/// Opens a file of a segment; none where it does not exist any more. What is in the place of one,
+/// such as a named pipe, is refused at once.
 pub(crate) fn open(
     dir: BorrowedFd<'_>,
     number: u32,
@@ -147,12 +148,28 @@ pub(crate) fn open(
     open_named(dir, buffer.write(number, suffix), flags)
 }
 
+/// For regular files: the others would wait for somebody, or become the controlling terminal.
+const OPEN_FLAGS: OFlags = OFlags::CLOEXEC
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY);
+
 fn open_named(dir: BorrowedFd<'_>, name: &str, flags: OFlags) -> io::Result<Option<File>> {
-    match rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, Mode::empty()) {
-        Ok(file) => Ok(Some(File::from(file))),
-        Err(Errno::NOENT) => Ok(None),
-        Err(error) => Err(error.into()),
+    let file = match rustix::fs::openat(dir, name, flags | OPEN_FLAGS, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => return Ok(None),
+        // A directory, a pipe that nobody reads or a socket, a link that leads to itself.
+        Err(Errno::ISDIR | Errno::NXIO | Errno::LOOP) => return Err(not_a_file()),
+        Err(error) => return Err(error.into()),
+    };
+    if file.metadata()?.is_file() {
+        Ok(Some(file))
+    } else {
+        Err(not_a_file())
     }
+}
+
+fn not_a_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
 /// Writes all of `bytes` at the end of the file.
@@ -209,8 +226,13 @@ pub(crate) struct TruncationPoint {
 }
 
 /// Reads the truncation point; at 0 where nothing was cleared, or where the file is invalid.
+///
+/// # Errors
+/// When it cannot be read. Where something else is in its place, the error names it: callers read it
+/// with the rest of the directory.
 pub(crate) fn read_floor(dir: BorrowedFd<'_>) -> io::Result<TruncationPoint> {
-    let Some(file) = open_named(dir, FLOOR, OFlags::RDONLY)? else {
+    let opened = open_named(dir, FLOOR, OFlags::RDONLY);
+    let Some(file) = opened.map_err(name_floor)? else {
         return Ok(TruncationPoint::default());
     };
     let mut raw = [0; HEADER_BYTES];
@@ -224,16 +246,58 @@ pub(crate) fn read_floor(dir: BorrowedFd<'_>) -> io::Result<TruncationPoint> {
     )
 }
 
-/// Replaces the truncation point atomically.
-pub(crate) fn write_floor(dir: BorrowedFd<'_>, floor: TruncationPoint) -> io::Result<()> {
+fn name_floor(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::InvalidInput {
+        let message = format!("{FLOOR} is not a regular file");
+        return io::Error::new(io::ErrorKind::InvalidInput, message);
+    }
+    error
+}
+
+/// A truncation point that is to replace another one: it has its inode already.
+pub(crate) struct NewFloor<'a>(AtomicFile<'a>);
+
+impl<'a> NewFloor<'a> {
+    /// # Errors
+    /// As openat(2).
+    pub(crate) fn create(dir: BorrowedFd<'a>) -> io::Result<Self> {
+        AtomicFile::create_at(dir, FLOOR, PRIVATE_MODE).map(Self)
+    }
+
+    /// Gives it its content, of which no part is there before; may be tried again.
+    pub(crate) fn write(&self, floor: TruncationPoint) -> io::Result<()> {
+        write_at_start(self.0.file(), &encode(floor))
+    }
+
+    /// Replaces the truncation point atomically.
+    pub(crate) fn commit(self) -> io::Result<()> {
+        self.0.commit()
+    }
+}
+
+/// Writes a truncation point over the one that there is, which takes no space on most file systems.
+/// A reader who sees it half written takes it for none, for as long as the write(2) lasts.
+///
+/// # Errors
+/// When there is none yet, or as pwrite(2).
+pub(crate) fn overwrite_floor(dir: BorrowedFd<'_>, floor: TruncationPoint) -> io::Result<()> {
+    let file = open_named(dir, FLOOR, OFlags::WRONLY)?;
+    let file = file.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    write_at_start(&file, &encode(floor))
+}
+
+fn write_at_start(file: &File, bytes: &[u8]) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    file.write_all_at(bytes, 0)
+}
+
+fn encode(floor: TruncationPoint) -> [u8; HEADER_BYTES] {
     let header = IndexHeader {
         number: 0,
         base: floor.offset,
         counters: floor.tallies,
     };
-    let mut file = AtomicFile::create_at(dir, FLOOR, PRIVATE_MODE)?;
-    file.write_all(&header.encode())?;
-    file.commit()
+    header.encode()
 }
 
 /// Opens a directory for the functions of this module.

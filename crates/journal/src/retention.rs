@@ -1,23 +1,25 @@
 //! Retention: pure plans of what to drop when there is too much, and their execution.
 
+mod clear;
+
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use ostler_model::{ExecutionId, Timestamp};
-use rustix::fs::{FallocateFlags, OFlags};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 
-use crate::atomic_file::{AtomicFile, UMASK_MODE};
+use crate::atomic_file::{AtomicFile, PRIVATE_MODE};
 use crate::compress;
 use crate::durability::Durability;
 use crate::error::{ReadError, WriteError};
-use crate::files::{self, SegmentEntry, TruncationPoint};
+use crate::files;
 use crate::query::TrimmedRange;
-use crate::segment::OutputSegment;
 use crate::snapshot::with_snapshot;
+
+pub(crate) use clear::clear_below;
 
 pub use crate::snapshot::SegmentExtent;
 
@@ -193,7 +195,7 @@ pub fn compress(dir: &Path, durability: Durability) -> Result<u64, WriteError> {
     let listing = files::list(handle.as_fd()).map_err(|error| failed("list", DIRECTORY, error))?;
     let mut saved = 0;
     for one in listing.segments.iter().filter(|one| one.has_segment) {
-        saved += compress_segment(dir, one.number, durability)?;
+        saved += compress_segment(dir, handle.as_fd(), one.number, durability)?;
     }
     Ok(saved)
 }
@@ -201,9 +203,16 @@ pub fn compress(dir: &Path, durability: Durability) -> Result<u64, WriteError> {
 /// The size in bytes below which compression saves no block.
 const COMPRESS_MIN_BYTES: u64 = 4096;
 
-fn compress_segment(dir: &Path, number: u32, durability: Durability) -> Result<u64, WriteError> {
+fn compress_segment(
+    dir: &Path,
+    handle: BorrowedFd<'_>,
+    number: u32,
+    durability: Durability,
+) -> Result<u64, WriteError> {
     let name = files::segment_file_name(number, files::SEGMENT);
-    let segment = File::open(dir.join(&name)).map_err(|error| failed("open", &name, error))?;
+    let segment = files::open(handle, number, files::SEGMENT, OFlags::RDONLY)
+        .and_then(|found| found.ok_or_else(|| io::ErrorKind::NotFound.into()))
+        .map_err(|error| failed("open", &name, error))?;
     let before = segment
         .metadata()
         .map_err(|error| failed("measure", &name, error))?
@@ -232,7 +241,7 @@ fn compress_segment(dir: &Path, number: u32, durability: Durability) -> Result<u
 }
 
 fn compress_to(segment: &File, path: &Path) -> io::Result<AtomicFile<'static>> {
-    let mut out = BufWriter::new(AtomicFile::create(path, UMASK_MODE)?);
+    let mut out = BufWriter::new(AtomicFile::create(path, PRIVATE_MODE)?);
     compress::compress_segment(segment, &mut out)?;
     out.into_inner().map_err(io::IntoInnerError::into_error)
 }
@@ -248,68 +257,6 @@ pub fn remove(dir: &Path) -> Result<(), WriteError> {
         }
         Ok(()) | Err(_) => Ok(()),
     }
-}
-
-/// Drops everything below the truncation point: whole segments where a newer one follows, and
-/// the beginning of the last one.
-pub(crate) fn clear_below(dir: BorrowedFd<'_>, floor: TruncationPoint) -> Result<(), WriteError> {
-    files::write_floor(dir, floor).map_err(|error| failed("write", files::FLOOR, error))?;
-    let listing = files::list(dir).map_err(|error| failed("list", DIRECTORY, error))?;
-    let mut next_base = None;
-    for one in listing.segments.iter().rev() {
-        let Ok(segment) = OutputSegment::open(dir, *one) else {
-            continue;
-        };
-        match next_base {
-            Some(base) if base <= floor.offset => discard(dir, one.number)?,
-            Some(_) | None => punch_hole(dir, *one, floor.offset.saturating_sub(segment.base))?,
-        }
-        next_base = Some(segment.base);
-    }
-    Ok(())
-}
-
-/// Frees the first `bytes` of a segment on disk (fallocate(2)). The writer may have the file open,
-/// so it stays; a compressed one has no writer.
-fn punch_hole(dir: BorrowedFd<'_>, entry: SegmentEntry, bytes: u64) -> Result<(), WriteError> {
-    let name = files::segment_file_name(entry.number, files::SEGMENT);
-    let file = files::open(dir, entry.number, files::SEGMENT, OFlags::WRONLY);
-    let Some(file) = file.map_err(|error| failed("open", &name, error))? else {
-        let removed = files::remove(dir, entry.number, files::COMPRESSED);
-        return removed
-            .map(drop)
-            .map_err(|error| failed("remove", &name, error));
-    };
-    let size = file
-        .metadata()
-        .map_err(|error| failed("measure", &name, error))?
-        .len();
-    let bytes = bytes.min(size);
-    if bytes == 0 {
-        return Ok(());
-    }
-    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    match rustix::fs::fallocate(&file, flags, 0, bytes) {
-        Ok(()) => Ok(()),
-        Err(Errno::OPNOTSUPP) => {
-            overwrite(&file, bytes).map_err(|error| failed("clear", &name, error))
-        }
-        Err(error) => Err(failed("clear", &name, error)),
-    }
-}
-
-/// Overwrites with zeros where the file system does not support holes.
-fn overwrite(file: &File, bytes: u64) -> io::Result<()> {
-    const STEP_BYTES: usize = 64 * 1024;
-    let zeros = [0; STEP_BYTES];
-    let mut at = 0;
-    while at < bytes {
-        let step = (bytes - at).min(STEP_BYTES as u64);
-        let step = usize::try_from(step).unwrap_or(STEP_BYTES);
-        file.write_all_at(&zeros[..step], at)?;
-        at += step as u64;
-    }
-    Ok(())
 }
 
 /// Removes a segment's files, the index first: without it the rest is ignored.

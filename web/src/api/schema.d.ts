@@ -1920,6 +1920,11 @@ export interface components {
             /** @description The number of its line, from 1. */
             line: number;
         } | {
+            /** @description The entries that the first head covers. */
+            head: number;
+            /** @constant */
+            kind: "late_heads";
+        } | {
             /** @constant */
             kind: "no_heads";
         } | {
@@ -2596,7 +2601,7 @@ export interface components {
             message: string;
             /** @description The action and its reason, as text. */
             note: string;
-            /** @description Why it is not ready, where the wait failed. */
+            /** @description Why it is not ready, where the wait failed, or where it timed out while the service asks something or is paused. */
             reason?: components["schemas"]["ServiceDiagnosisBody"];
             /** @description Whether it was running already. */
             reused: boolean;
@@ -3077,6 +3082,8 @@ export interface components {
         };
         /** @description The state of the daemon. */
         HealthBody: {
+            /** @description The address that HTTP was to be served at, and why it is not; absent where it is served, or was not configured. */
+            http_problem?: string;
             /** @description The daemon's OS pid. */
             pid: number;
             /** @description Running executions of all callers. */
@@ -4391,6 +4398,8 @@ export interface components {
             hints: string[];
             /** @description The service's name. */
             name: string;
+            /** @description The question that it asks and that nobody has answered yet. */
+            question?: components["schemas"]["ServiceQuestionBody"];
             /** @description Other processes that listen on its main port, a sentence each. */
             shared?: string[];
             /** @description The service's status. */
@@ -4437,6 +4446,15 @@ export interface components {
             process: string;
             /** @description Whether it speaks TLS, as far as that was probed. */
             tls?: boolean;
+        };
+        /** @description The open question of a service. */
+        ServiceQuestionBody: {
+            /** @description The id of the interaction that answers it. */
+            interaction: string;
+            /** @description Whether the answer must not be displayed. */
+            secret: boolean;
+            /** @description The visible text of its prompt; may be empty. */
+            text: string;
         };
         /**
          * @description The stage of a running service on its way to ready.
@@ -4608,6 +4626,8 @@ export interface components {
             name: string;
             /** @description The ports it listens on. */
             ports: components["schemas"]["PortInfoBody"][];
+            /** @description The prompt at which it waits for input now. */
+            prompt?: string;
             /** @description The default timeout of a wait for it, in milliseconds. */
             ready_timeout_ms: number;
             /** @description The condition of its readiness. */

@@ -60,6 +60,12 @@ pub enum AuditFinding {
         /// The number of its line, from 1.
         line: u64,
     },
+    /// The first head covers entries after which heads should have been written before it: the
+    /// earlier ones were removed, or no daemon could write them.
+    LateHeads {
+        /// The entries that the first head covers.
+        head: u64,
+    },
     /// There is no file of heads, or no head in it.
     NoHeads,
     /// The key of the heads is missing: they were not checked.
@@ -89,6 +95,11 @@ impl fmt::Display for AuditFinding {
                 "line {line} of the heads was changed, moved or signed with another key, or the \
                  line before it was removed"
             ),
+            Self::LateHeads { head } => write!(
+                f,
+                "the heads begin after {head} entries: earlier ones were removed, or no daemon \
+                 could write them"
+            ),
             Self::NoHeads => f.write_str(
                 "there are no heads: the file was removed, or no daemon \
                  could write it",
@@ -113,10 +124,14 @@ impl LedgerReader {
         let recorded_heads = recorded.iter().flat_map(|it| &it.valid);
         let hashes: HashMap<u64, Option<String>> =
             recorded_heads.map(|head| (head.count, None)).collect();
-        let start = || (hashes.clone(), None);
-        let (chain, (covered_hashes, oldest)) =
-            self.walk(start, |(hashes, oldest), position| {
+        let heads_begin = recorded.as_ref().and_then(first_head);
+        let start = || (hashes.clone(), None, None);
+        let (chain, (covered_hashes, oldest, before_heads)) =
+            self.walk(start, |(hashes, oldest, before_heads), position| {
                 *oldest = oldest.or(position.at);
+                if heads_begin.is_some_and(|first| position.count < first) {
+                    *before_heads = position.at.max(*before_heads);
+                }
                 if let Some(hash) = hashes.get_mut(&position.count) {
                     *hash = Some(position.hash.to_owned());
                 }
@@ -149,6 +164,10 @@ impl LedgerReader {
         if valid.is_empty() {
             report.findings.push(AuditFinding::NoHeads);
         }
+        let key_written_at = key.and_then(HeadKey::written_at);
+        if let Some(head) = heads_begin.filter(|_| is_late(before_heads, key_written_at)) {
+            report.findings.push(AuditFinding::LateHeads { head });
+        }
         report.heads = valid.len() as u64;
         for head in valid {
             let found = covered_hashes.get(&head.count).and_then(Option::as_deref);
@@ -169,6 +188,21 @@ impl LedgerReader {
         }
         Ok(report)
     }
+}
+
+/// The entries that the first head covers; none where lines of the heads are invalid, which is a
+/// finding of its own.
+fn first_head(heads: &Heads) -> Option<u64> {
+    let first = heads.valid.first()?;
+    heads.invalid_lines.is_empty().then_some(first.count)
+}
+
+/// Whether heads should have been written before the first one. One is due with each entry until
+/// there is one, so all entries before the last one it covers are from before there was a key, as
+/// those of versions that had no heads are.
+fn is_late(before_first_head: Option<Timestamp>, key_written_at: Option<Timestamp>) -> bool {
+    let times = before_first_head.zip(key_written_at);
+    times.is_some_and(|(entry, key)| entry > key)
 }
 
 /// What a head says of the entries that there are.

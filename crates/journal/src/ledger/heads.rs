@@ -31,7 +31,11 @@ const MAC_FIELD: &[u8] = b"{\"mac\":\"";
 
 /// The key that heads are signed with.
 #[derive(Clone)]
-pub struct HeadKey([u8; KEY_BYTES]);
+pub struct HeadKey {
+    bytes: [u8; KEY_BYTES],
+    /// When its file was written; none where the file system does not say.
+    written_at: Option<Timestamp>,
+}
 
 impl std::fmt::Debug for HeadKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -61,12 +65,18 @@ impl HeadKey {
                 message,
             )));
         }
+        let written_at = meta.modified().ok();
         let mut bytes = Vec::new();
         let longest = KEY_BYTES as u64 + 1;
         file.take(longest).read_to_end(&mut bytes).map_err(failed)?;
         let message = format!("it is not a key, which is {KEY_BYTES} bytes");
         <[u8; KEY_BYTES]>::try_from(bytes)
-            .map(|key| Some(Self(key)))
+            .map(|bytes| {
+                Some(Self {
+                    bytes,
+                    written_at: written_at.and_then(|at| Timestamp::try_from(at).ok()),
+                })
+            })
             .map_err(|_| failed(io::Error::new(io::ErrorKind::InvalidData, message)))
     }
 
@@ -87,17 +97,20 @@ impl HeadKey {
         getrandom(&mut bytes[..], GetRandomFlags::empty()).map_err(|errno| failed(errno.into()))?;
         let mut file = AtomicFile::create_unique(path, PRIVATE_MODE).map_err(failed)?;
         file.write_all(&bytes).map_err(failed)?;
-        if file.commit_new().map_err(failed)? {
-            return Ok(Self(bytes));
-        }
+        file.commit_new().map_err(failed)?;
         let missing = || failed(io::Error::from(io::ErrorKind::NotFound));
         Self::read(path)?.ok_or_else(missing)
+    }
+
+    /// When its file was written; none where the file system does not say.
+    pub(super) const fn written_at(&self) -> Option<Timestamp> {
+        self.written_at
     }
 
     /// The signature of a head after the one whose signature is `previous`, in lowercase
     /// hexadecimal.
     fn sign(&self, previous: &str, body: &[u8]) -> String {
-        let mut mac = Hmac::<Sha256>::new(&self.0.into());
+        let mut mac = Hmac::<Sha256>::new(&self.bytes.into());
         mac.update(previous.as_bytes());
         mac.update(body);
         lower_hex(&mac.finalize().into_bytes())
@@ -137,54 +150,62 @@ pub struct HeadWriter {
     last_mac: String,
     /// The entries that the last head covers; none before the first head.
     covered: Option<u64>,
+    /// Where a damaged file of this name was moved to.
+    set_aside: Option<PathBuf>,
 }
 
 impl HeadWriter {
-    /// Opens or creates the file; a torn last line is cut.
+    /// Opens or creates the file. A torn last line is cut; a file that does not begin with a valid
+    /// header is kept under another name, and a new one begins.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or is of a newer version.
+    /// When the file cannot be read, written or renamed, or is of a newer version.
     pub fn open(path: &Path, key: HeadKey) -> Result<Self, WriteError> {
-        let failed = |action| {
-            let path = path.display().to_string();
-            move |error| WriteError::io(action, path, error)
-        };
-        let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(PRIVATE_MODE);
-        let mut file = regular_file::open_with(&mut options, path).map_err(failed("open"))?;
+        let mut file = open_heads(path)?;
         let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(failed("read"))?;
-        let whole = memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1);
-        if whole < text.len() {
-            file.set_len(whole as u64).map_err(failed("cut"))?;
-            text.truncate(whole);
-        }
+        file.read_to_end(&mut text)
+            .map_err(|error| write_failed("read", path, error))?;
+        let mut set_aside = None;
+        let whole = match find_damage(path, &text)? {
+            Damage::None => text.len(),
+            Damage::Torn { whole } => {
+                file.set_len(whole as u64)
+                    .map_err(|error| write_failed("cut", path, error))?;
+                whole
+            }
+            Damage::NoHeads => {
+                set_aside = Some(move_aside(path)?);
+                file = open_heads(path)?;
+                0
+            }
+        };
+        text.truncate(whole);
         let mut writer = Self {
             path: path.to_owned(),
             key,
             file,
             last_mac: GENESIS.to_owned(),
             covered: None,
+            set_aside,
         };
         if text.is_empty() {
-            let header = HeadsHeader {
-                format: FORMAT.into(),
-                version: HEADS_VERSION,
-            };
-            writer.write_line(&serde_json::to_vec(&header)?)?;
-            return Ok(writer);
-        }
-        let mut lines = lines(&text);
-        check_header(path, lines.next().unwrap_or_default())?;
-        if let Some(last) = lines.next_back().and_then(parse_line) {
+            writer.write_line(&header_line()?)?;
+        } else if let Some(last) = lines(&text).skip(1).last().and_then(parse_line) {
             writer.last_mac = last.mac;
             writer.covered = Some(last.head.count);
         }
         Ok(writer)
+    }
+
+    /// The error for people where the file was damaged when it was opened; none where it was not.
+    pub(super) fn damage(&self) -> Option<WriteError> {
+        let kept = self.set_aside.as_deref()?;
+        let message = format!(
+            "it does not begin as a file of heads does: it is kept as {}, and a new one begins",
+            kept.display()
+        );
+        let error = io::Error::new(io::ErrorKind::InvalidData, message);
+        Some(write_failed("read", &self.path, error))
     }
 
     /// Whether a head is due when the ledger has `count` entries.
@@ -227,6 +248,77 @@ impl HeadWriter {
             failed(error)
         })
     }
+}
+
+fn write_failed(action: &'static str, path: &Path, error: io::Error) -> WriteError {
+    WriteError::io(action, path.display().to_string(), error)
+}
+
+fn open_heads(path: &Path) -> Result<File, WriteError> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).append(true).create(true);
+    regular_file::open_with(options.mode(PRIVATE_MODE), path)
+        .map_err(|error| write_failed("open", path, error))
+}
+
+fn header_line() -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(&HeadsHeader {
+        format: FORMAT.into(),
+        version: HEADS_VERSION,
+    })
+}
+
+/// What is wrong with a file of heads that is opened for writing.
+enum Damage {
+    None,
+    /// Its last line is incomplete.
+    Torn {
+        /// The bytes before that line.
+        whole: usize,
+    },
+    /// It does not begin with a valid header.
+    NoHeads,
+}
+
+/// # Errors
+/// When the file is of a newer version.
+fn find_damage(path: &Path, text: &[u8]) -> Result<Damage, WriteError> {
+    let Some(end) = memchr::memchr(b'\n', text) else {
+        let is_torn_header = header_line()?.starts_with(text);
+        return Ok(if text.is_empty() {
+            Damage::None
+        } else if is_torn_header {
+            Damage::Torn { whole: 0 }
+        } else {
+            Damage::NoHeads
+        });
+    };
+    if !check_header(path, &text[..end])? {
+        return Ok(Damage::NoHeads);
+    }
+    let whole = memchr::memrchr(b'\n', text).map_or(0, |end| end + 1);
+    Ok(if whole < text.len() {
+        Damage::Torn { whole }
+    } else {
+        Damage::None
+    })
+}
+
+/// Renames the file to the first free of `<name>.damaged-0`, `-1`, …; returns that path. Only the
+/// holder of the state directory makes such names.
+fn move_aside(path: &Path) -> Result<PathBuf, WriteError> {
+    let named = |number: u64| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".damaged-{number}"));
+        PathBuf::from(name)
+    };
+    let mut number = 0;
+    while named(number).symlink_metadata().is_ok() {
+        number += 1;
+    }
+    let kept = named(number);
+    std::fs::rename(path, &kept).map_err(|error| write_failed("rename", path, error))?;
+    Ok(kept)
 }
 
 /// The heads of a file, and which of its lines are no valid heads.

@@ -44,6 +44,18 @@ impl Audited {
         }
     }
 
+    /// The same with entries of now, and an orderly exit.
+    fn append_since_the_key(&self, count: u64) {
+        let mut ledger = self.open();
+        while ledger.end() < count {
+            let mut entry = entry(ledger.end());
+            entry.at = Timestamp::now();
+            ledger.append(&entry).expect("appended");
+        }
+        drop(ledger);
+        self.open();
+    }
+
     /// The same, and an orderly exit.
     fn append_and_exit(&self, count: u64) {
         self.append_until(count);
@@ -226,6 +238,73 @@ fn a_torn_head_is_cut_at_every_byte() {
         assert_eq!(audited.audit().findings, [], "cut at {cut}");
         assert_eq!(audited.audit().covered, 5);
     }
+}
+
+#[test]
+fn heads_that_are_damaged_or_emptied_are_not_replaced_without_a_word() {
+    type Damage = fn(&[u8]) -> Vec<u8>;
+    let damaged: [Damage; 5] = [
+        |text| vec![0; text.len()],
+        |text| text[1..].to_vec(),
+        |text| text[text.len() - 20..].to_vec(),
+        |_| Vec::new(),
+        |text| {
+            text.split_inclusive(|byte| *byte == b'\n')
+                .next()
+                .unwrap_or_default()
+                .to_vec()
+        },
+    ];
+    for (number, damage) in damaged.into_iter().enumerate() {
+        let audited = Audited::new();
+        audited.append_since_the_key(286);
+        let heads = damage(&fs::read(audited.path("heads")).expect("readable"));
+        fs::write(audited.path("heads"), &heads).expect("written");
+        audited.cut("ledger/0.seg", 1 + 100);
+        let mut ledger = Ledger::open(&audited.path("ledger")).expect("it opens");
+        let writer = HeadWriter::open(&audited.path("heads"), audited.key()).expect("it opens");
+        let noted = ledger.record_heads(writer, at(0));
+        drop(ledger);
+        let late = AuditFinding::LateHeads { head: 100 };
+        assert_eq!(audited.audit().findings, [late], "{number}");
+        // What is no file of heads is kept, and the daemon warns of it.
+        let kept = fs::read(audited.path("heads.damaged-0"));
+        if number < 3 {
+            assert_eq!(kept.expect("kept"), heads);
+            let message = noted.expect_err("a warning").to_string();
+            assert!(message.contains("heads.damaged-0"), "{message}");
+        } else {
+            assert!(kept.is_err() && noted.is_ok(), "{number}");
+        }
+    }
+}
+
+#[test]
+fn each_damaged_file_is_kept() {
+    let audited = Audited::new();
+    for number in 0..3_u32 {
+        fs::write(audited.path("heads"), [b'#'; 10]).expect("written");
+        let heads = HeadWriter::open(&audited.path("heads"), audited.key()).expect("it opens");
+        assert!(heads.damage().is_some());
+        let kept = audited.path(&format!("heads.damaged-{number}"));
+        assert_eq!(fs::read(kept).expect("kept"), [b'#'; 10]);
+    }
+}
+
+#[test]
+fn entries_from_before_there_was_a_key_need_no_heads() {
+    let audited = Audited::new();
+    let mut ledger = Ledger::open(&audited.path("ledger")).expect("it opens");
+    let before = Timestamp::now() - std::time::Duration::from_secs(60);
+    for number in 0..150 {
+        let mut entry = entry(number);
+        entry.at = before;
+        ledger.append(&entry).expect("appended");
+    }
+    drop(ledger);
+    audited.append_since_the_key(180);
+    let report = audited.audit();
+    assert_eq!((report.findings, report.covered), (vec![], 180));
 }
 
 #[test]

@@ -136,10 +136,13 @@ impl Ledger {
     /// Records heads from now on, the first one at once if entries have come since the last one.
     ///
     /// # Errors
-    /// When that head cannot be written; later ones are tried nevertheless.
+    /// When that head cannot be written, or the file of earlier ones was damaged; later ones are
+    /// recorded nevertheless.
     pub fn record_heads(&mut self, heads: HeadWriter, now: Timestamp) -> Result<(), WriteError> {
+        let damage = heads.damage();
         self.heads = Some(heads);
-        self.record_head(now)
+        self.record_head(now)?;
+        damage.map_or(Ok(()), Err)
     }
 
     /// Records the head, unless the last one covers all entries.
