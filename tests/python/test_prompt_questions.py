@@ -2,6 +2,7 @@
 the command goes on."""
 
 import json
+import os
 
 import pytest
 
@@ -136,6 +137,20 @@ def test_a_question_is_withdrawn_when_its_command_goes_on(host):
     late = pytest.raises(AssertionError, answer, host, question, "y")
     assert "does not wait for it any more" in str(late.value)
     stop(host, execution)
+
+
+@pytest.mark.parametrize("wrapper", ["setsid --wait", "su root -c"])
+def test_the_prompt_of_another_session_on_the_terminal_is_a_question(host, wrapper):
+    if wrapper.startswith("su ") and os.geteuid() != 0:
+        pytest.skip("su asks for a password")
+    script = host.work / "ask.sh"
+    script.write_text(f"#!/bin/bash\n{OVERWRITE}\n")
+    script.chmod(0o755)
+    execution = started(host, f"{wrapper} {script}; exit 0", terminal=True)
+    question = asked(host, execution)
+    assert (question["message"], question["evidence"]) == ("Overwrite? [y/N]", ["reads_terminal", "prompt_words"])
+    answer(host, question, "y")
+    assert "got <y>" in ended(host, execution)
 
 
 @pytest.mark.parametrize("command", [

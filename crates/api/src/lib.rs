@@ -92,7 +92,8 @@ pub use resources::{
 pub use sandbox::{IsolationBody, NetworkBody, SandboxInfoBody};
 pub use service::{
     DetectResponse, DetectedServiceBody, EnsureResponse, ReadinessWaitBody, ServiceBody,
-    ServiceDiagnosisBody, ServiceStopResponse, ServicesBody, StartFailureBody, UpResponse,
+    ServiceDiagnosisBody, ServiceQuestionBody, ServiceStopResponse, ServicesBody, StartFailureBody,
+    UpResponse,
 };
 pub use service_request::{
     DependencyBody, DependencyConditionBody, HealthRuleBody, PortRequestBody, ProbeBody,

@@ -74,7 +74,8 @@ pub struct EnsureResponse {
     /// The outcome of the wait, where one was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<ReadinessWaitBody>,
-    /// Why it is not ready, where the wait failed.
+    /// Why it is not ready, where the wait failed, or where it timed out while the service asks
+    /// something or is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ServiceDiagnosisBody>,
     /// Other processes that listen on its main port, a sentence each.
@@ -152,6 +153,20 @@ pub struct ServiceDiagnosisBody {
     /// Other processes that listen on its main port, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared: Vec<String>,
+    /// The question that it asks and that nobody has answered yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<ServiceQuestionBody>,
+}
+
+/// The open question of a service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceQuestionBody {
+    /// The visible text of its prompt; may be empty.
+    pub text: String,
+    /// The id of the interaction that answers it.
+    pub interaction: String,
+    /// Whether the answer must not be displayed.
+    pub secret: bool,
 }
 
 /// `POST /api/v1/detect`: which service a command is.
@@ -226,9 +241,17 @@ impl EnsureResponse {
             && !self.has_completed()
     }
 
+    /// Whether the wait for it timed out, and nothing goes on until somebody acts.
+    fn is_held_up(&self, diagnosis: &ServiceDiagnosisBody) -> bool {
+        let waited = self.waited.as_ref().map(|waited| waited.why);
+        let execution = self.service.execution.as_ref();
+        let is_paused = execution.is_some_and(|it| it.paused);
+        waited == Some(WaitEndKind::TimedOut) && (diagnosis.question.is_some() || is_paused)
+    }
+
     /// Adds the diagnosis: the reason of a failure, or who shares its port.
     pub fn explain(&mut self, diagnosis: ServiceDiagnosisBody) {
-        if self.failed() {
+        if self.failed() || self.is_held_up(&diagnosis) {
             self.reason = Some(diagnosis);
         } else {
             self.shared = diagnosis.shared;

@@ -36,6 +36,9 @@ pub struct ServiceStateBody {
     pub backoff_until: Option<Timestamp>,
     /// How the previous attempt ended, as text.
     pub last_end: Option<String>,
+    /// The prompt at which it waits for input now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     /// What its readiness waits for; null once it is ready and after its end.
     pub waits_for: Option<String>,
     /// The condition of its readiness.

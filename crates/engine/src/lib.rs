@@ -95,8 +95,8 @@ pub use request::{ClientKind, ListFilter, StartRequest, StdinRequest, StopReques
 pub use search::{SentInput, plain_text};
 pub use secret_bindings::{SecretBinding, SecretHolder, SecretHolders};
 pub use service::{
-    Diagnosis, EnsureResult, ServiceError, ServiceInfo, ServiceRequest, ServiceReuse, ServiceStart,
-    ServiceStopped, StartFailure, StartLimits, UpResult,
+    Diagnosis, EnsureResult, ServiceError, ServiceInfo, ServiceQuestion, ServiceRequest,
+    ServiceReuse, ServiceStart, ServiceStopped, StartFailure, StartLimits, UpResult,
 };
 pub use settings::{
     AllowedVolume, ApprovalPath, AutoServices, ContainerSettings, ContextSettings,

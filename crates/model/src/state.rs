@@ -153,6 +153,16 @@ impl State {
         self.attempt_started_at.or(self.started_at)
     }
 
+    /// The pid that people are told: that of the leader; where that ended and left the service to
+    /// other processes, of the one that listens on the main port, if there is one.
+    #[must_use]
+    pub fn shown_pid(&self) -> Option<u32> {
+        if !self.detached || self.is_finished() {
+            return self.pid;
+        }
+        self.ports.iter().find(|it| it.main).map(|it| it.pid)
+    }
+
     /// What was lost while it ran, as text.
     pub fn degradations(&self) -> impl Iterator<Item = &String> {
         let lost = self.lost_capabilities.iter().map(|it| &it.reason);

@@ -127,10 +127,10 @@ pub use ostler_engine::{
     IsolationSettings, Lease, LeaseHolder, LifecycleEvent, LineMatch, ListFilter, OutputFollower,
     PortRequest, Prompt, Question, QueueWait, QueuedStart, Quotas, RetentionDefaults,
     RetentionRequest, SandboxOptions, SecretSettings, SecretSource, SentInput, ServiceError,
-    ServiceInfo, ServiceRequest, ServiceReuse, ServiceSettings, ServiceStart, ServiceStopped,
-    Settings, ShellCommand, ShellEnd, ShellRun, StartFailure, StartGuard, StartLimits,
-    StartRequest, StdinRequest, StopRequest, TerminalEvent, TerminalEvents, TerminalInput,
-    TerminalInputResult, TerminalPage, TerminalPageQuery, UpResult, UsageHistory,
+    ServiceInfo, ServiceQuestion, ServiceRequest, ServiceReuse, ServiceSettings, ServiceStart,
+    ServiceStopped, Settings, ShellCommand, ShellEnd, ShellRun, StartFailure, StartGuard,
+    StartLimits, StartRequest, StdinRequest, StopRequest, TerminalEvent, TerminalEvents,
+    TerminalInput, TerminalInputResult, TerminalPage, TerminalPageQuery, UpResult, UsageHistory,
     UsageHistoryQuery, UsageResolution, WaitEnd, WaitFor, WaitOutcome, interaction, prompt,
 };
 pub use ostler_export as export;

@@ -27,6 +27,8 @@ const STDIN: u32 = 0;
 enum InputChannel {
     /// The terminal with this device number.
     Terminal(DeviceNumber),
+    /// The same for processes of other sessions, to which `/dev/tty` is another terminal.
+    ForeignTerminal(DeviceNumber),
     /// Pipes, by the targets of their links: `pipe:[123]`.
     Pipes(Vec<PathBuf>),
 }
@@ -43,14 +45,14 @@ pub(super) fn inspect(
     // foreground.
     if stat.terminal != 0 && !foreground_pids.is_empty() {
         let outer = inspect_terminal(stat.terminal, &foreground_pids);
-        // A program that forwards keys to a terminal of its own (sudo, script) waits for both
-        // sides.
-        let inner = || inspect_inner_terminals(stats, stat.terminal);
-        return Some(if outer.reads.is_none() && outer.polls {
-            inner().unwrap_or(outer)
-        } else {
-            outer
-        });
+        let hidden = match (outer.reads, outer.polls) {
+            (Some(_), _) => None,
+            // A program that forwards keys to a terminal of its own (sudo, script) waits for both
+            // sides.
+            (None, true) => inspect_inner_terminals(stats, stat.terminal),
+            (None, false) => inspect_other_sessions(stats, stat.terminal),
+        };
+        return Some(hidden.unwrap_or(outer));
     }
     let pids: Vec<i32> = stats.iter().map(|(pid, _)| *pid).collect();
     Some(first_waiter(
@@ -61,11 +63,32 @@ pub(super) fn inspect(
 
 fn inspect_terminal(terminal: i32, foreground_pids: &[i32]) -> ForegroundProcess {
     let device = device_number(terminal);
-    let mut waiter = first_waiter(foreground_pids, &InputChannel::Terminal(device));
-    let modes = terminal_modes(&waiter, foreground_pids, device);
-    waiter.echo = modes.map(|modes| modes.contains(LocalModes::ECHO));
-    waiter.lines = modes.map(|modes| modes.contains(LocalModes::ICANON));
-    waiter
+    let waiter = first_waiter(foreground_pids, &InputChannel::Terminal(device));
+    with_modes(waiter, foreground_pids, device)
+}
+
+/// The same with the modes of its terminal, which these processes use.
+fn with_modes(waiter: ForegroundProcess, pids: &[i32], device: DeviceNumber) -> ForegroundProcess {
+    let modes = terminal_modes(&waiter, pids, device);
+    ForegroundProcess {
+        echo: modes.map(|modes| modes.contains(LocalModes::ECHO)),
+        lines: modes.map(|modes| modes.contains(LocalModes::ICANON)),
+        ..waiter
+    }
+}
+
+/// The process of another session that reads or polls the terminal while the foreground waits for
+/// it, as below `su USER -c` and `setsid --wait`: it is in no foreground group.
+fn inspect_other_sessions(
+    stats: &[(i32, ProcessStat)],
+    terminal: i32,
+) -> Option<ForegroundProcess> {
+    let others = stats.iter().filter(|(_, it)| it.terminal != terminal);
+    let pids: Vec<i32> = others.map(|(pid, _)| *pid).collect();
+    let device = device_number(terminal);
+    let waiter = first_waiter(&pids, &InputChannel::ForeignTerminal(device));
+    let is_waiting = waiter.reads.is_some() || waiter.polls;
+    is_waiting.then(|| with_modes(waiter, &pids, device))
 }
 
 /// The process of the tree in the foreground of another terminal than the leader's that reads from
@@ -139,6 +162,7 @@ impl InputChannel {
             Self::Terminal(terminal) => {
                 device_of(&link).is_some_and(|it| it == *terminal || it == DEV_TTY)
             }
+            Self::ForeignTerminal(terminal) => device_of(&link) == Some(*terminal),
             Self::Pipes(pipes) => fs::read_link(link).is_ok_and(|it| pipes.contains(&it)),
         }
     }

@@ -16,6 +16,18 @@ impl InteractionService {
         self.table.lock().open_prompt(execution)
     }
 
+    /// The open question of a command itself, for those who see it.
+    pub(crate) fn question_of(
+        &self,
+        caller: &Caller,
+        execution: ExecutionId,
+    ) -> Option<Interaction> {
+        let table = self.table.lock();
+        let mut open = table.iter().filter(|it| it.is_open());
+        open.find(|it| it.question.is_prompt_of(execution) && caller.can_access(&it.owner))
+            .cloned()
+    }
+
     /// The command does not wait at this prompt any more. A question about a later one stays.
     pub(crate) fn prompt_gone(&self, execution: ExecutionId, gone: OpenPrompt) {
         self.update(|table| table.end_prompt(execution, gone));

@@ -102,6 +102,12 @@ pub fn detect(text: &str, context: PromptContext<'_>) -> Option<DetectedPrompt> 
         })
 }
 
+/// The prompt of a menu that is moved in with the arrow keys: the keys choose, not a text.
+#[must_use]
+pub(crate) const fn key_menu() -> DetectedPrompt {
+    input(None)
+}
+
 const fn input(default: Option<String>) -> DetectedPrompt {
     DetectedPrompt {
         basis: PromptBasis::Words,

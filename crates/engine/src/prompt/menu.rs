@@ -29,6 +29,35 @@ static INLINE: LazyLock<Regex> = LazyLock::new(|| {
 static RANGE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"[\[(]\s*(\d{1,3})\s*-\s*(\d{1,3})\s*[\])]").expect("a constant"));
 
+/// Matches the row above a menu that is moved in with the arrow keys: `? Select a framework:`.
+static KEY_MENU_QUESTION: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^\s*[?◆]\s+(\S.*?)\s*$").expect("a constant"));
+
+/// Matches its chosen row, `❯ Vue` or `│  ● Vue`.
+static KEY_MENU_CHOSEN: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^[\s│|]*[❯●]\s+\S").expect("a constant"));
+
+/// Matches its other rows.
+static KEY_MENU_OTHER: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^(?:[\s│|]*[○◯]|[│|]?\s{2,})\s*[^\s└]").expect("a constant"));
+
+/// The question of a menu that is moved in with the arrow keys, which ends these rows of a screen.
+pub(crate) fn key_menu_question<'a>(rows: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let rows: Vec<&str> = rows.collect();
+    let question = |row: &&'a str| {
+        KEY_MENU_QUESTION
+            .captures(row)?
+            .get(1)
+            .map(|it| it.as_str())
+    };
+    let at = rows.iter().rposition(|row| question(row).is_some())?;
+    let below = &rows[at + 1..];
+    let (chosen, others): (Vec<&str>, Vec<&str>) =
+        below.iter().partition(|row| KEY_MENU_CHOSEN.is_match(row));
+    let is_menu = chosen.len() == 1 && others.iter().any(|row| KEY_MENU_OTHER.is_match(row));
+    question(&rows[at]).filter(|_| is_menu)
+}
+
 /// The items of the menu directly above a prompt, whose numbers are consecutive from 0 or 1.
 pub(super) fn menu_above(before: &[String]) -> Option<Vec<String>> {
     let (mut found, mut between) = (Vec::new(), 0);

@@ -12,6 +12,7 @@ mod screen;
 mod tests;
 mod visible_line;
 
+pub(crate) use detect::key_menu;
 pub use detect::{DetectedPrompt, PromptBasis, PromptContext, detect};
 pub use place::PromptPlace;
 pub use prompt_tail::{PROMPT_TEXT_BYTES, PromptTail, PromptTailEvent};

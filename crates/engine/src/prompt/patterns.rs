@@ -39,7 +39,8 @@ pattern! {
         (?: \b(?: pass(?:word|phrase|wd|code) | pin(?:\ code)? | otp | one[-\ ]time\ (?:code|password)
         | verification\ code | (?:api|access|secret)[-_\ ]?(?:key|token) | token | secret )\b
         | 密码 | 口令 )
-        [^?？]* [:：>] \s* $"
+        [^?？]* (?: [:：>] \s* (?: [\[(] (?:input\ is\ )?hidden [\])] )?
+        | [\[(] (?:input\ is\ )?hidden [\])] ) \s* $"
 }
 pattern! {
     /// A word for a secret and nothing else, as some programs prompt.

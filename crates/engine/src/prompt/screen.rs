@@ -3,6 +3,8 @@
 use ostler_terminal::{ScreenSnapshot, ShellState};
 use unicode_width::UnicodeWidthChar;
 
+use super::menu;
+
 /// The part of a screen that can hold a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScreenPrompt {
@@ -11,6 +13,8 @@ pub struct ScreenPrompt {
     pub line: String,
     /// The rows above it.
     pub before: String,
+    /// The rows below it.
+    pub after: String,
     /// Whether all rows below the cursor's are empty.
     pub lowest: bool,
     /// Whether the cursor is hidden: what is before it asks for nothing, as in `top`.
@@ -35,6 +39,7 @@ impl ScreenPrompt {
         Self {
             line: row_prefix(line, usize::from(view.cursor.col)),
             before: above.join("\n"),
+            after: below.join("\n"),
             lowest: below.iter().all(|row| row.trim().is_empty()),
             cursor_hidden: !view.cursor.visible,
             full_screen: view.alternate
@@ -46,6 +51,14 @@ impl ScreenPrompt {
                 ShellState::Prompt { .. } | ShellState::Incomplete { .. }
             ),
         }
+    }
+
+    /// The question of a menu that is moved in with the arrow keys: such programs hide the cursor.
+    #[must_use]
+    pub fn key_menu_question(&self) -> Option<&str> {
+        let rows = self.before.lines();
+        let rows = rows.chain([self.line.as_str()]).chain(self.after.lines());
+        menu::key_menu_question(rows).filter(|_| self.cursor_hidden)
     }
 
     /// The prompt of a full-screen program: the lowest row, if the cursor is in it (`:` of less,
@@ -102,6 +115,22 @@ mod tests {
             assert_eq!(shown(text).line, line, "{text:?}");
         }
         assert_eq!(shown("1) a\r\n2) b\r\n#? ").before, "1) a\n2) b");
+    }
+
+    #[test]
+    fn menus_that_are_moved_in_with_keys() {
+        let inquirer = "\x1b[?25l? Select:\r\n❯ Vanilla\r\n  Vue";
+        let clack = "\x1b[?25l◆  Select:\r\n│  ● Vanilla\r\n│  ○ Vue\r\n└\r\n";
+        for menu in [inquirer, clack] {
+            assert_eq!(shown(menu).key_menu_question(), Some("Select:"), "{menu:?}");
+        }
+        for other in [
+            "? Select:\r\n❯ Vanilla\r\n  Vue",
+            "\x1b[?25l? Select: Vue\r\n❯ npm run dev",
+            "\x1b[?25l❯ Vanilla\r\n  Vue",
+        ] {
+            assert_eq!(shown(other).key_menu_question(), None, "{other:?}");
+        }
     }
 
     #[test]

@@ -151,6 +151,9 @@ fn secrets() {
         "Enter your API key: ",
         "Passphrase ",
         "请输入密码：",
+        "? Enter a password: [hidden]",
+        "? Enter your npm token: [input is hidden] ",
+        "? Password [hidden]",
     ] {
         for seen in [READING, POLLING] {
             assert_eq!(seen_as(text, seen), Some(secret()), "{text:?}");

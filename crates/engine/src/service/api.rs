@@ -12,8 +12,8 @@ use super::manifest::Manifest;
 use super::starter::{ResolvedService, ServiceStarter};
 use super::workspace::{ServiceScope, WorkspaceContext};
 use super::{
-    Diagnosis, EnsureResult, ServiceDefinition, ServiceError, ServiceInfo, ServiceRequest, format,
-    ports, restart_request, start_plan,
+    Diagnosis, EnsureResult, ServiceDefinition, ServiceError, ServiceInfo, ServiceQuestion,
+    ServiceRequest, format, ports, restart_request, start_plan,
 };
 use crate::admission::{secret_fields, secrets};
 use crate::detection::DetectedService;
@@ -336,6 +336,7 @@ impl ServiceManager {
         let mut ports = contested_ports(&info, &lines);
         ports.extend(info.main_port());
         let holders = self.foreign_holders(caller, &info, &ports).await;
+        let question = entry.as_ref().and_then(|it| self.question_of(caller, it));
         let needs = info.plan.depends_on.iter();
         // Its dependencies are resolved in its own workspace, not in the caller's.
         let dir = info.workspace.as_deref().and_then(Path::parent);
@@ -347,9 +348,21 @@ impl ServiceManager {
                 .collect(),
             holders,
             lines,
+            question,
             now: Timestamp::now(),
         };
         Ok(diagnose(&input))
+    }
+
+    /// The open question of a service.
+    fn question_of(&self, caller: &Caller, entry: &ExecutionHandle) -> Option<ServiceQuestion> {
+        let interactions = self.launcher.interactions();
+        let found = interactions.question_of(caller, entry.id)?;
+        Some(ServiceQuestion {
+            text: found.question.message,
+            interaction: found.id.to_string(),
+            secret: found.question.secret,
+        })
     }
 
     /// See [`Engine::hit_port_conflict`](crate::Engine::hit_port_conflict).

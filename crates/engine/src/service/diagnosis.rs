@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 use ostler_model::duration;
 use ostler_model::limits_hit::describe_limits_hit;
 use ostler_model::{
-    Dependency, Lifetime, PortHolder, ReadyRule, RestartPolicy, ServiceStage, State, StopReason,
-    TerminationCause, Timestamp,
+    Dependency, DependencyCondition, Lifetime, PortHolder, ReadyCondition, ReadyRule,
+    RestartPolicy, ServiceStage, State, StopReason, TerminationCause, Timestamp,
 };
 use regex::Regex;
 
-use super::{Diagnosis, ServiceInfo, format};
+use super::{Diagnosis, ServiceInfo, ServiceQuestion, format};
 use crate::error::describe_port_holder;
 use crate::readiness::{failure_line, is_port_conflict};
 
@@ -43,6 +43,8 @@ pub(crate) struct DiagnosisInput<'a> {
     pub(crate) holders: Vec<(PortHolder, Option<String>)>,
     /// Its last lines, oldest first.
     pub(crate) lines: Vec<String>,
+    /// Its open question.
+    pub(crate) question: Option<ServiceQuestion>,
     pub(crate) now: Timestamp,
 }
 
@@ -105,6 +107,7 @@ pub(crate) fn diagnose(input: &DiagnosisInput<'_>) -> Diagnosis {
         evidence: Vec::new(),
         hints: Vec::new(),
         shared_ports: Vec::new(),
+        question: input.question.clone(),
     };
     match &input.info.execution {
         Some(info) if input.info.pending.is_none() || input.info.is_living() => {
@@ -118,8 +121,7 @@ pub(crate) fn diagnose(input: &DiagnosisInput<'_>) -> Diagnosis {
     add_conflicts(&mut diagnosis, input);
     add_dependencies(&mut diagnosis, input);
     diagnosis.evidence.extend(input.info.notes.iter().cloned());
-    let healthy_statuses = ["ready", "running", "stopped"];
-    if !healthy_statuses.contains(&status) {
+    if shows_lines(input, status) {
         let lines = input
             .lines
             .iter()
@@ -129,6 +131,23 @@ pub(crate) fn diagnose(input: &DiagnosisInput<'_>) -> Diagnosis {
             .extend(lines.map(|line| format!("printed: {line}")));
     }
     diagnosis
+}
+
+/// Whether its output may tell more about its status.
+fn shows_lines(input: &DiagnosisInput<'_>, status: &str) -> bool {
+    match status {
+        "ready" | "running" => false,
+        "stopped" => input.info.execution.as_ref().is_some_and(|info| {
+            info.state.stopping.is_none() && ended_too_early(input.info, &info.state)
+        }),
+        _ => true,
+    }
+}
+
+/// Whether it ended well, and before the condition of its readiness that its definition names.
+fn ended_too_early(info: &ServiceInfo, state: &State) -> bool {
+    let is_explicit = info.plan.ready.when != ReadyCondition::Auto;
+    state.ending.is_some() && state.ready_evidence.is_none() && is_explicit
 }
 
 fn explain_not_started(diagnosis: &mut Diagnosis, input: &DiagnosisInput<'_>) {
@@ -163,6 +182,41 @@ fn describe_cause(input: &DiagnosisInput<'_>, state: &State) -> String {
     if state.attempt == 0 {
         return "its program does not run yet".to_owned();
     }
+    if state.paused {
+        return format!(
+            "it is paused: it was {} before, and does nothing until it is resumed",
+            input.info.status()
+        );
+    }
+    if state.healthy == Some(false) {
+        let detail = state.health.as_deref().unwrap_or("no reason is known");
+        let asks = input.question.as_ref().map(describe_question);
+        let asks = asks.map_or_else(String::new, |it| format!("; {it}"));
+        return format!("it lives and is not well: {detail}{asks}");
+    }
+    match &input.question {
+        Some(question) if !is_up(state) => describe_question(question),
+        Some(_) | None => describe_stage(input, state),
+    }
+}
+
+/// Whether it is ready, or running with nothing to look at.
+const fn is_up(state: &State) -> bool {
+    matches!(
+        state.stage,
+        Some(ServiceStage::Ready | ServiceStage::Running)
+    )
+}
+
+fn describe_question(question: &ServiceQuestion) -> String {
+    match question.text.trim() {
+        "" => "it waits for input".to_owned(),
+        text => format!("it asks: {text}"),
+    }
+}
+
+/// How far one is that lives and is well.
+fn describe_stage(input: &DiagnosisInput<'_>, state: &State) -> String {
     let since = state
         .signs
         .last()
@@ -174,10 +228,6 @@ fn describe_cause(input: &DiagnosisInput<'_>, state: &State) -> String {
             duration::rounded(duration::between(since, input.now))
         )
     });
-    if state.healthy == Some(false) {
-        let detail = state.health.as_deref().unwrap_or("no reason is known");
-        return format!("it lives and is not well: {detail}");
-    }
     let info = input.info.execution.as_ref();
     let waits = info.and_then(|info| info.waiting_for.as_deref());
     let waits = waits.map_or_else(String::new, |it| format!(" and waits for {it}"));
@@ -209,6 +259,9 @@ fn describe_end(input: &DiagnosisInput<'_>, state: &State, how: &str) -> String 
             "it ended {} times, and its restart policy allows no more; the last time: {how}{last}",
             state.attempt
         ),
+        "stopped" if ended_too_early(input.info, state) => {
+            format!("it ended by itself before it was ready: {how}{last}")
+        }
         "stopped" if input.lines.iter().any(|line| is_port_conflict(line)) => {
             format!("it ended by itself: {how}{last}")
         }
@@ -261,7 +314,7 @@ fn limits_reached(input: &DiagnosisInput<'_>, state: &State) -> Vec<String> {
 fn add_evidence(diagnosis: &mut Diagnosis, state: &State, limits: Vec<String>) {
     if let Some(at) = state.attempt_started_at {
         let pid = state
-            .pid
+            .shown_pid()
             .map_or_else(String::new, |pid| format!(", pid {pid}"));
         diagnosis.evidence.push(format!(
             "{} started (attempt {}{pid})",
@@ -293,6 +346,38 @@ fn add_evidence(diagnosis: &mut Diagnosis, state: &State, limits: Vec<String>) {
 }
 
 fn add_hints(diagnosis: &mut Diagnosis, input: &DiagnosisInput<'_>, state: &State) {
+    let id = input.info.execution.as_ref().map(|it| it.id.short());
+    let id = id.unwrap_or_default();
+    if state.paused {
+        diagnosis
+            .hints
+            .push(format!("resume it: `ostler resume {id}`"));
+    }
+    match &input.question {
+        Some(question) => {
+            if is_up(state) && state.healthy != Some(false) {
+                diagnosis.evidence.push(describe_question(question));
+            }
+            diagnosis.hints.push(answer_hint(question, &id));
+        }
+        None if state.paused => {}
+        None => add_status_hint(diagnosis, input, state),
+    }
+}
+
+/// How its question is answered; `id` is that of its execution.
+fn answer_hint(question: &ServiceQuestion, id: &str) -> String {
+    let interaction = &question.interaction;
+    if question.secret {
+        return format!(
+            "a person has to type the secret: `ostler attach {id}` (interaction {interaction})"
+        );
+    }
+    format!("answer interaction {interaction}: `ostler interactions answer {interaction} TEXT`")
+}
+
+/// What may help in its status.
+fn add_status_hint(diagnosis: &mut Diagnosis, input: &DiagnosisInput<'_>, state: &State) {
     let restart = input
         .info
         .execution
@@ -372,16 +457,11 @@ fn add_dependencies(diagnosis: &mut Diagnosis, input: &DiagnosisInput<'_>) {
                 "it needs '{}' to be {required}, which nobody knows",
                 need.name
             ),
-            Some(info) => {
-                let living = info.execution.as_ref().filter(|_| info.is_living());
-                let waits = living.and_then(|it| it.waiting_for.clone());
-                let waits = waits.map_or_else(String::new, |it| format!(": it waits for {it}"));
-                format!(
-                    "it needs '{}' to be {required}, which is {}{waits}",
-                    need.name,
-                    info.status()
-                )
-            }
+            Some(info) => format!(
+                "it needs '{}' to be {required}, which {}",
+                need.name,
+                describe_dependency(need, info)
+            ),
         };
         if input.info.pending.is_some() && !input.info.is_living() {
             diagnosis.cause = format!("{}; {note}", diagnosis.cause);
@@ -389,6 +469,21 @@ fn add_dependencies(diagnosis: &mut Diagnosis, input: &DiagnosisInput<'_>) {
             diagnosis.evidence.push(note);
         }
     }
+}
+
+/// How a dependency stands, as a verb phrase.
+fn describe_dependency(need: &Dependency, info: &ServiceInfo) -> String {
+    let execution = info.execution.as_ref();
+    let ending = execution.and_then(|it| it.state.ending.as_ref());
+    if let (DependencyCondition::Completed, Some(ending)) = (need.condition, ending)
+        && ending.is_success()
+    {
+        return format!("completed ({})", ending.describe());
+    }
+    let living = execution.filter(|_| info.is_living());
+    let waits = living.and_then(|it| it.waiting_for.clone());
+    let waits = waits.map_or_else(String::new, |it| format!(": it waits for {it}"));
+    format!("is {}{waits}", info.status())
 }
 
 #[cfg(test)]

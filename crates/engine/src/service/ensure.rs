@@ -12,7 +12,7 @@ use super::build_request::with_port;
 use super::caller_services::plan_of;
 use super::locks::ServiceKey;
 use super::starter::{ResolvedService, ServiceStarter};
-use super::{EnsureResult, ServiceRequest, restart_request, stop_service};
+use super::{EnsureResult, ServiceRequest, ports, restart_request, stop_service};
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::stop;
@@ -112,6 +112,7 @@ impl ServiceStarter<'_> {
                 })
             }
             ReuseDecision::Replace(reason) => {
+                ports::check_replacement(self.core, self.caller, &service.request, &entry).await?;
                 self.stop_and_free_ports(&entry, format!("{REPLACED}{reason}"))
                     .await?;
                 self.start_new(service, &format!("{REPLACED}{reason}"))

@@ -6,8 +6,8 @@ use ostler_model::{DependencyCondition, Timestamp};
 use crate::execution::ExecutionHandle;
 use crate::prompt::visible_line;
 
-/// The most bytes read for the last lines.
-const TAIL_BYTES: u64 = 64 * 1024;
+/// The most bytes read of each line: a line with many drawings of a progress bar is long.
+const LINE_BYTES: u64 = 8 * 1024;
 /// The most characters of a quoted line.
 const LINE_CHARS: usize = 300;
 
@@ -32,7 +32,10 @@ pub(crate) fn last_lines(entry: &ExecutionHandle, count: u64) -> Vec<String> {
         tail: Some(count),
         unfinished: OpenLineMode::Preview,
         count_omitted: false,
-        max_bytes: TAIL_BYTES,
+        max_lines: count,
+        // As much as the lines can have: a page that is too small leaves out the last ones.
+        max_bytes: count.saturating_mul(LINE_BYTES),
+        max_line_bytes: LINE_BYTES,
         ..LineQuery::default()
     };
     // Unreadable output must not fail a response about something else.

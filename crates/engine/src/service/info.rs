@@ -137,4 +137,17 @@ pub struct Diagnosis {
     /// Other processes that listen on its main port, a sentence each: one that shares it
     /// (`SO_REUSEPORT`), or listens on the other address family.
     pub shared_ports: Vec<String>,
+    /// The question that it asks and that nobody has answered yet.
+    pub question: Option<ServiceQuestion>,
+}
+
+/// The open question of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceQuestion {
+    /// The visible text of its prompt; may be empty.
+    pub text: String,
+    /// The id of the interaction that answers it.
+    pub interaction: String,
+    /// Whether the answer must not be displayed.
+    pub secret: bool,
 }

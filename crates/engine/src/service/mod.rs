@@ -44,7 +44,8 @@ mod workspace;
 pub use crate::error::ServiceError;
 pub use definition::ServiceDefinition;
 pub use info::{
-    Diagnosis, EnsureResult, ServiceInfo, ServiceStart, ServiceStopped, StartFailure, UpResult,
+    Diagnosis, EnsureResult, ServiceInfo, ServiceQuestion, ServiceStart, ServiceStopped,
+    StartFailure, UpResult,
 };
 pub(crate) use manager::ServiceManager;
 pub(crate) use registry::ServiceRegistry;

@@ -179,6 +179,7 @@ impl StartPlans {
         };
         let ending: Vec<Arc<PlanTask>> = self.plans.lock().iter().filter(theirs).cloned().collect();
         for plan in &ending {
+            plan.progress.end_session();
             plan.cancel.cancel();
         }
         for plan in &ending {

@@ -5,13 +5,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use ostler_model::{Caller, IsolationLevel, NetworkAccess, PortHolder, Spec, visible};
 
-use super::ServiceError;
 use super::build_request::AssignedPort;
 use super::caller_services::name_of;
-use super::stop_service::wait_until_free;
+use super::stop_service::{ports_of, wait_until_free};
+use super::{ServiceError, ServiceRequest};
 use crate::admission::isolation_level;
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
+use crate::execution::ExecutionHandle;
 use crate::request::StartRequest;
 use ostler_model::PortRequest;
 
@@ -51,6 +52,28 @@ pub(crate) async fn assign(
             let port = lease_port(core, name, request.cwd.as_bytes(), on_host).await?;
             Ok(AssignedPort::Leased(port))
         }
+    }
+}
+
+/// Refuses a service that is to replace a running one where somebody else holds the port that it
+/// requests: the running one is not ended for a start that would fail.
+pub(crate) async fn check_replacement(
+    core: &EngineInner,
+    caller: &Caller,
+    service: &ServiceRequest,
+    running: &ExecutionHandle,
+) -> Result<(), Error> {
+    let PortRequest::Fixed(port) = service.port else {
+        return Ok(());
+    };
+    if ports_of(running).contains(&port) || !shares_host_ports(core, &service.start)? {
+        return Ok(());
+    }
+    let mut holders = wait_until_free(core, &[port], CLOSING_MS).await;
+    holders.retain(|it| it.execution != Some(running.id));
+    match holders.into_iter().next() {
+        Some(holder) => Err(port_taken(core, caller, port, holder).into()),
+        None => Ok(()),
     }
 }
 

@@ -17,7 +17,7 @@ use super::manager::ServiceManager;
 use super::manifest::{Manifest, ManifestChanges, diff};
 use super::starter::{ResolvedService, ServiceStarter};
 use super::workspace::WorkspaceContext;
-use super::{ServiceError, graph, restart_request};
+use super::{ServiceError, graph, ports, restart_request};
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 
@@ -262,25 +262,53 @@ async fn reload_file(manager: &ServiceManager, path: &Path) {
         watched.failed.clear();
         watched.removed = changes.removed.iter().cloned().collect();
     });
-    for name in dependency_order(&changes.changed, &manifest) {
-        for entry in running
-            .iter()
-            .filter(|it| is_outdated(it, &name, &manifest))
-        {
-            if let Err(error) = restart_changed(manager, entry, &manifest).await {
-                let problem = format!("its new definition is not in force: {error}");
-                tracing::warn!(id = %entry.id, %error, "the new definition of a service is not in force");
-                let definition = manifest.services.get(&name).map(|it| it.fingerprint());
-                let failed = FailedReload {
-                    definition,
-                    problem,
-                };
-                manager.services.watches.update(path, |watched| {
-                    watched.failed.insert(name.clone(), failed);
-                });
-            }
+    let order = dependency_order(&changes.changed, &manifest);
+    let of_name = |name: &String| {
+        let named = running.iter().filter(|it| name_of(it) == *name);
+        named.collect::<Vec<&Arc<ExecutionHandle>>>()
+    };
+    let mut blocked = Vec::new();
+    for entry in order.iter().flat_map(of_name) {
+        if !is_outdated(entry, &manifest) {
+            continue;
+        }
+        match restart_changed(manager, entry, &manifest).await {
+            Err(error) if is_port_taken(&error) => blocked.push(entry),
+            result => record_reload(manager, entry, &manifest, result),
         }
     }
+    // Their ports may have been those of services that were restarted after them.
+    for entry in blocked {
+        let result = restart_changed(manager, entry, &manifest).await;
+        record_reload(manager, entry, &manifest, result);
+    }
+}
+
+const fn is_port_taken(error: &Error) -> bool {
+    matches!(error, Error::Service(ServiceError::PortTaken { .. }))
+}
+
+/// Records that a service could not be restarted with its new definition.
+fn record_reload(
+    manager: &ServiceManager,
+    entry: &ExecutionHandle,
+    manifest: &Manifest,
+    result: Result<(), Error>,
+) {
+    let Err(error) = result else {
+        return;
+    };
+    tracing::warn!(id = %entry.id, %error, "the new definition of a service is not in force");
+    let name = name_of(entry);
+    let definition = manifest.services.get(&name).map(|it| it.fingerprint());
+    let problem = format!("its new definition is not in force: {error}");
+    let failed = FailedReload {
+        definition,
+        problem,
+    };
+    manager.services.watches.update(&manifest.path, |watched| {
+        watched.failed.insert(name, failed);
+    });
 }
 
 fn diff_running(services: &[Arc<ExecutionHandle>], manifest: &Manifest) -> ManifestChanges {
@@ -299,9 +327,9 @@ fn diff_running(services: &[Arc<ExecutionHandle>], manifest: &Manifest) -> Manif
     diff(&running, &prints)
 }
 
-fn is_outdated(entry: &ExecutionHandle, name: &str, manifest: &Manifest) -> bool {
-    let defined = manifest.services.get(name).map(|it| it.fingerprint());
-    name_of(entry) == name && plan_of(entry).defined_as != defined
+fn is_outdated(entry: &ExecutionHandle, manifest: &Manifest) -> bool {
+    let defined = manifest.services.get(&name_of(entry));
+    plan_of(entry).defined_as != defined.map(|it| it.fingerprint())
 }
 
 /// The services of `roots` and what they depend on, dependencies first. Names that the file does not
@@ -373,6 +401,7 @@ async fn replace(
     if entry.is_finished() {
         return Ok(());
     }
+    ports::check_replacement(starter.core, starter.caller, &service.request, entry).await?;
     let reason = format!("{REPLACED}its definition changed");
     starter.stop_and_free_ports(entry, reason).await?;
     let started = starter.start(service).await;

@@ -45,6 +45,26 @@ struct PlanRun<'a> {
 /// The outcome of each step, for its dependents: none while it is in progress.
 type StepOutcomes<'a> = HashMap<&'a str, watch::Sender<Option<Result<(), String>>>>;
 
+/// While it has a name, a step is in progress: dropped then, it records that its start was given up.
+struct GivenUpStart<'a, 'c> {
+    starter: ServiceStarter<'c>,
+    progress: &'a StartProgress,
+    name: Option<String>,
+}
+
+impl Drop for GivenUpStart<'_, '_> {
+    fn drop(&mut self) {
+        let starter = self.starter;
+        // What an engine that ends leaves is told by the next one.
+        let is_reported = starter.core.closing.is_cancelled() || self.progress.has_session_ended();
+        if let Some(name) = self.name.take().filter(|_| !is_reported) {
+            let problem = Some("the request that started it was given up".to_owned());
+            let services = &starter.manager.services;
+            services.record_start(starter.caller, starter.key(&name), problem);
+        }
+    }
+}
+
 impl StartStep {
     /// The fingerprint of its definition, or of the request where it has none; none where it is only
     /// awaited.
@@ -162,6 +182,15 @@ impl<'c> ServiceStarter<'c> {
     /// Runs one step, and tells its dependents and the plan of its outcome.
     async fn run_and_record(self, index: usize, run: &PlanRun<'_>) {
         let step = &run.steps[index];
+        let name = match &step.service {
+            Some(service) => self.expected_name(service),
+            None => step.name.clone(),
+        };
+        let mut given_up = GivenUpStart {
+            starter: self,
+            progress: run.progress,
+            name: step.service.is_some().then(|| name.clone()),
+        };
         // It is listed as pending until its failure is recorded, so that it is in every list.
         let mut pending = None;
         let done = Box::pin(self.run_step(step, run, &mut pending)).await;
@@ -171,10 +200,7 @@ impl<'c> ServiceStarter<'c> {
         let was_stopped = matches!(done, Err(Error::Service(ServiceError::StoppedBeforeStart)));
         let in_background = run.progress.set_result(index, done);
         let services = &self.manager.services;
-        let name = match &step.service {
-            Some(service) => self.expected_name(service),
-            None => step.name.clone(),
-        };
+        given_up.name = None;
         let key = self.key(&name);
         match &problem {
             None => services.record_start(self.caller, key, None),

@@ -22,6 +22,8 @@ struct ProgressState {
     results: Vec<Option<StepResult>>,
     /// Whether the plan goes on although the request that began it was answered.
     in_background: bool,
+    /// Whether the session ended that it was begun in.
+    session_ended: bool,
 }
 
 /// How many steps are at which point.
@@ -49,6 +51,7 @@ impl StartProgress {
         let state = ProgressState {
             results: std::iter::repeat_with(|| None).take(steps).collect(),
             in_background: false,
+            session_ended: false,
         };
         Self {
             inner: Mutex::new(state),
@@ -105,6 +108,16 @@ impl StartProgress {
     /// Whether the plan goes on although the request that began it was answered.
     pub(crate) fn is_in_background(&self) -> bool {
         self.inner.lock().in_background
+    }
+
+    /// The session ends that the plan was begun in.
+    pub(crate) fn end_session(&self) {
+        self.inner.lock().session_ended = true;
+    }
+
+    /// Whether the session ended that the plan was begun in.
+    pub(crate) fn has_session_ended(&self) -> bool {
+        self.inner.lock().session_ended
     }
 
     /// Whether a step has failed so far.

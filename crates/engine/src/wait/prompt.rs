@@ -19,7 +19,7 @@ use crate::hooks::ScreenRetention;
 use crate::info::{Prompt, WaitEnd};
 use crate::prompt::{
     DetectedPrompt, PromptBasis, PromptContext, PromptPlace, PromptTail, PromptTailEvent,
-    ScreenPrompt, detect, visible_line,
+    ScreenPrompt, detect, key_menu, visible_line,
 };
 
 /// Silence before a command is checked for a prompt, in milliseconds.
@@ -309,6 +309,10 @@ fn detect_on_screen(
             ..input
         };
         return detect(text, input).map(|found| (text.to_owned(), found));
+    }
+    let menu = screen.key_menu_question();
+    if let Some(question) = menu.filter(|_| input.lines == Some(false) && !tail.is_answered()) {
+        return Some((question.to_owned(), key_menu()));
     }
     if !screen.line.trim().is_empty() && !tail.is_answered() {
         let before = &screen.before;

@@ -38,7 +38,7 @@ pub fn execution_body(info: &ExecutionInfo) -> ExecutionBody {
         timeout: timeout_seconds(&spec.lifetime),
         error_message: info.error_message(),
         stop_reason: termination.and_then(|ending| stop_reason(&ending.cause)),
-        os_pid: state.pid,
+        os_pid: state.shown_pid(),
         attempt: state.attempt,
         ready: is_service(&spec.lifetime).then_some(state.is_ready()),
         healthy: state.healthy,

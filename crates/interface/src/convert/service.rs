@@ -5,7 +5,7 @@ use std::time::Duration;
 use ostler_api::{
     DetectedServiceBody, EnsureResponse, PortInfoBody, PortRequestBody, ProbeBody,
     ReadinessWaitBody, ServiceBody, ServiceDiagnosisBody, ServiceHealthBody, ServiceOptionsBody,
-    ServiceStateBody, ServiceStopResponse, StartFailureBody,
+    ServiceQuestionBody, ServiceStateBody, ServiceStopResponse, StartFailureBody,
 };
 use ostler_engine::detection::DetectedService;
 use ostler_engine::{
@@ -44,6 +44,7 @@ pub(super) fn service_state_body(info: &ExecutionInfo) -> Option<ServiceStateBod
         attempt_start_time: state.attempt_started_at,
         backoff_until: state.backoff_until,
         last_end: state.last_end.clone(),
+        prompt: state.prompt.clone().filter(|it| !it.trim().is_empty()),
         waits_for: waits_for(info),
         ready_when: ProbeBody::from(&plan.ready.when),
         ready_timeout_ms: as_millis(plan.ready.timeout()),
@@ -168,6 +169,11 @@ pub fn service_diagnosis_body(diagnosis: Diagnosis) -> ServiceDiagnosisBody {
         evidence: diagnosis.evidence,
         hints: diagnosis.hints,
         shared: diagnosis.shared_ports,
+        question: diagnosis.question.map(|question| ServiceQuestionBody {
+            text: question.text,
+            interaction: question.interaction,
+            secret: question.secret,
+        }),
     }
 }
 

@@ -10,7 +10,7 @@ pub fn service_report<'a>(id: &'a str, info: &'a ExecutionInfo) -> ServiceReport
     let state = &info.state;
     ServiceReport {
         id,
-        process: ServiceProcess::new(state.phase, state.attempt, state.pid),
+        process: ServiceProcess::new(state.phase, state.attempt, state.shown_pid()),
         status: info.status().service,
         url: state.url.as_deref(),
         ports: state.ports.iter().collect(),

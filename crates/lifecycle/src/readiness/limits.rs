@@ -6,8 +6,10 @@ use ostler_model::service::ALIVE_MS;
 
 use super::scan_schedule::ms;
 
-/// The most bytes of a line that are analysed; the rest is dropped.
+/// The most bytes of a line that are analysed at once: a longer line is analysed in pieces.
 pub(super) const LINE_BYTES: usize = 4_096;
+/// How much of a piece is repeated in the next one: a pattern matches this much across pieces.
+pub(super) const OVERLAP_BYTES: usize = 512;
 /// The most characters of a line in evidence, details and warnings.
 pub(super) const EXCERPT_CHARS: usize = 300;
 /// The most tracked sockets; further ones are ignored.

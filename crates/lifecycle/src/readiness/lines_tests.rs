@@ -1,15 +1,21 @@
 use proptest::prelude::*;
 
 use super::*;
+
+fn text(piece: LinePiece<'_>) -> String {
+    match piece {
+        LinePiece::Beginning(text) | LinePiece::Later(text) => text.to_owned(),
+    }
+}
 use crate::readiness::scan_schedule::ms;
 
 fn lines(pieces: &[&[u8]]) -> Vec<String> {
     let mut lines = LineSplitter::default();
     let mut seen = Vec::new();
     for piece in pieces {
-        lines.push(piece, Duration::ZERO, |line| seen.push(line.to_owned()));
+        lines.push(piece, Duration::ZERO, |line| seen.push(text(line)));
     }
-    lines.flush_partial(PARTIAL, |line| seen.push(format!("{line}…")));
+    lines.flush_partial(PARTIAL, |line| seen.push(format!("{}…", text(line))));
     seen
 }
 
@@ -43,30 +49,47 @@ fn what_a_person_sees() {
 fn an_unfinished_line_is_reported_once_and_again_when_it_grows() {
     let mut lines = LineSplitter::default();
     let mut seen = Vec::new();
-    lines.push(b"Local: http://x", ms(0), |line| seen.push(line.to_owned()));
+    lines.push(b"Local: http://x", ms(0), |line| seen.push(text(line)));
     assert_eq!(lines.due(), Some(PARTIAL));
-    lines.flush_partial(ms(199), |line| seen.push(line.to_owned()));
+    lines.flush_partial(ms(199), |line| seen.push(text(line)));
     assert!(seen.is_empty());
-    lines.flush_partial(ms(200), |line| seen.push(line.to_owned()));
-    lines.flush_partial(ms(900), |line| seen.push(line.to_owned()));
+    lines.flush_partial(ms(200), |line| seen.push(text(line)));
+    lines.flush_partial(ms(900), |line| seen.push(text(line)));
     assert_eq!(lines.due(), None);
-    lines.push(b":3000\n", ms(1_000), |line| seen.push(line.to_owned()));
-    lines.push(b"prompt> ", ms(1_000), |line| seen.push(line.to_owned()));
-    lines.flush_partial(ms(1_200), |line| seen.push(line.to_owned()));
-    lines.push(b"\n", ms(1_300), |line| seen.push(line.to_owned()));
+    lines.push(b":3000\n", ms(1_000), |line| seen.push(text(line)));
+    lines.push(b"prompt> ", ms(1_000), |line| seen.push(text(line)));
+    lines.flush_partial(ms(1_200), |line| seen.push(text(line)));
+    lines.push(b"\n", ms(1_300), |line| seen.push(text(line)));
     assert_eq!(seen, ["Local: http://x", "Local: http://x:3000", "prompt>"]);
 }
 
 #[test]
-fn lines_are_bounded() {
-    for extra in [0, 1, 9_000_000] {
+fn a_long_line_comes_in_pieces_that_overlap() {
+    for extra in [0, 1, 9_000] {
         let mut raw = vec![b'x'; LINE_BYTES + extra];
-        raw.extend_from_slice(b"\nnext\n");
+        raw.extend_from_slice(b" ready\nnext\n");
         let seen = lines(&[&raw]);
-        assert_eq!((seen[0].len(), seen[1].as_str()), (LINE_BYTES, "next"));
+        assert_eq!(seen[0].len(), LINE_BYTES);
+        assert!(seen.iter().all(|it| it.len() <= LINE_BYTES));
+        assert_eq!(seen[seen.len() - 1], "next");
+        assert!(seen[seen.len() - 2].ends_with("xxx ready"));
+        let mut by_byte = LineSplitter::default();
+        let mut pieces = Vec::new();
+        for byte in raw.chunks(1) {
+            by_byte.push(byte, Duration::ZERO, |piece| pieces.push(text(piece)));
+        }
+        assert_eq!(pieces, seen);
     }
     let below = lines(&[&[b'x'; LINE_BYTES - 1], b"\n"]);
-    assert_eq!(below[0].len(), LINE_BYTES - 1);
+    assert_eq!((below.len(), below[0].len()), (1, LINE_BYTES - 1));
+}
+
+#[test]
+fn pieces_end_between_characters() {
+    let raw = format!("x{}\n", "é".repeat(LINE_BYTES * 2));
+    for piece in lines(&[raw.as_bytes()]) {
+        assert!(!piece.contains('\u{fffd}'), "{piece}");
+    }
 }
 
 proptest! {

@@ -89,6 +89,17 @@ impl LogPatterns {
         }
     }
 
+    /// Classifies a later part of a long line, by the rule's own expressions alone: the generic ones
+    /// are about the beginnings of lines.
+    pub(super) fn analyze_later_part(&self, part: &str) -> LineMeaning {
+        let is_dead = matches_inside(&self.fail, part);
+        LineMeaning {
+            failure: is_dead.then_some(LineFailure::Dead),
+            ready: !is_dead && matches_inside(&self.ready, part),
+            ..LineMeaning::default()
+        }
+    }
+
     /// The addresses that a line contains.
     pub(super) fn addresses(&self, line: &str) -> Vec<PrintedAddress> {
         self.find_addresses(line, PatternMatches::new(line).has(GenericPattern::Side))
@@ -145,6 +156,13 @@ pub fn failure_line<'a>(rule: &ReadyRule, lines: &'a [String]) -> Option<&'a Str
 
 fn matches(list: &[Regex], line: &str) -> bool {
     list.iter().any(|it| it.is_match(line))
+}
+
+/// Whether one matches behind the first character of a part of a line, which is no beginning of a
+/// line.
+fn matches_inside(list: &[Regex], part: &str) -> bool {
+    let first = part.chars().next().map_or(0, char::len_utf8);
+    list.iter().any(|it| it.is_match_at(part, first))
 }
 
 /// The generic expressions, in the order of [`GENERIC`].

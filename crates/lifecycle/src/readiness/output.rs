@@ -5,7 +5,7 @@ use std::time::Duration;
 use ostler_model::{ReadyRule, ServiceKind, StreamName};
 
 use super::limits::{EXCERPT_CHARS, PRINTED_MAX};
-use super::line_splitter::LineSplitter;
+use super::line_splitter::{LinePiece, LineSplitter};
 use super::log_patterns::{LineFailure, LineMeaning, LogPatterns};
 use super::printed_address::{AddressWeight, PrintedAddress};
 
@@ -135,7 +135,11 @@ impl OutputEvidence {
         self.expressions.first_ready()
     }
 
-    fn read_line(&mut self, line: &str, at: Duration, mode: ReadMode) {
+    fn read_line(&mut self, piece: LinePiece<'_>, at: Duration, mode: ReadMode) {
+        let line = match piece {
+            LinePiece::Beginning(line) => line,
+            LinePiece::Later(part) => return self.read_later_part(part, at, mode),
+        };
         match mode {
             ReadMode::Everything => {
                 let meaning = self.expressions.analyze(line);
@@ -149,6 +153,17 @@ impl OutputEvidence {
         }
         self.last_line.clear();
         self.last_line.extend(line.chars().take(EXCERPT_CHARS));
+    }
+
+    /// Analyses a later part of a long line: what is excerpted of the line is its beginning.
+    fn read_later_part(&mut self, part: &str, at: Duration, mode: ReadMode) {
+        match mode {
+            ReadMode::Everything => {
+                let meaning = self.expressions.analyze_later_part(part);
+                self.apply(meaning, part, at);
+            }
+            ReadMode::Addresses | ReadMode::LastLine => {}
+        }
     }
 
     fn apply(&mut self, meaning: LineMeaning, line: &str, at: Duration) {

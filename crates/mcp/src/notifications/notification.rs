@@ -265,7 +265,7 @@ fn service_event(info: &ExecutionInfo, event: &str, reason: Option<&str>) -> Opt
         "name": plan.name,
         "status": info.status().service,
     });
-    if let Some(pid) = state.pid.filter(|_| !state.is_finished()) {
+    if let Some(pid) = state.shown_pid().filter(|_| !state.is_finished()) {
         data["pid"] = pid.into();
     }
     if let Some(url) = state.url.as_deref().filter(|_| !state.is_finished()) {

@@ -11,7 +11,7 @@ use super::client::{AllWorkspacesArgs, service_client};
 use crate::commands::ps::{command_cell, note_more_results};
 use crate::context::{CliContext, block_on};
 use crate::error::CommandResult;
-use crate::output::{StdoutWriter, Style, TextTable, cells, print_json};
+use crate::output::{StdoutWriter, Style, StyledLine, TextTable, cells, print_json};
 
 /// What `ps` takes.
 #[derive(Debug, Args)]
@@ -111,7 +111,7 @@ fn services_table(services: &[ServiceBody], style: Style, no_trunc: bool) -> Tex
         table.push_row(cells![
             &service.name,
             workspace_dir(service).unwrap_or_else(none),
-            style.service(&service.status),
+            status(service, style),
             url.map_or_else(none, std::borrow::Cow::into_owned),
             ports.filter(|ports| !ports.is_empty()).unwrap_or_else(none),
             pid.map_or_else(none, |pid| pid.to_string()),
@@ -123,6 +123,19 @@ fn services_table(services: &[ServiceBody], style: Style, no_trunc: bool) -> Tex
         ]);
     }
     table
+}
+
+/// The status, with what holds it up until somebody acts.
+fn status(service: &ServiceBody, style: Style) -> StyledLine {
+    let status = style.service(&service.status);
+    let living = service.execution.as_ref().filter(|_| service.living);
+    let asks = living.and_then(|info| info.service.as_ref()?.prompt.as_ref());
+    let is_up = ["ready", "running"].contains(&service.status.as_str());
+    match living {
+        Some(info) if info.paused => status.and(", paused"),
+        Some(_) if asks.is_some() && !is_up => status.and(", asks"),
+        Some(_) | None => status,
+    }
 }
 
 /// The directory of its workspace.

@@ -118,9 +118,15 @@ impl ProgressRow {
             };
         };
         let unhealthy = state.health.as_ref().filter(|health| !health.ok);
+        let asks = state.prompt.as_ref();
         let note = match (unhealthy, &state.waits_for, &state.url) {
+            _ if info.paused => "paused".to_owned(),
             (Some(ill), ..) => clean(&ill.detail).into_owned(),
-            (None, Some(what), _) => clean(&format!("waits for {what}")).into_owned(),
+            (None, Some(what), _) => {
+                let waits = || format!("waits for {what}");
+                let text = asks.map_or_else(waits, |it| format!("asks: {it}"));
+                clean(&text).into_owned()
+            }
             (None, None, Some(url)) => clean(url).into_owned(),
             (None, None, None) => String::new(),
         };

@@ -111,6 +111,7 @@ fn case<'a>(info: &'a ServiceInfo, lines: &[&str]) -> DiagnosisInput<'a> {
         needs: Vec::new(),
         holders: Vec::new(),
         lines: lines.iter().map(ToString::to_string).collect(),
+        question: None,
         now: now(),
     }
 }
@@ -150,6 +151,48 @@ fn each_state_has_its_sentence() {
         "it lives and is not well: port 3000 is no longer listening",
     );
     assert_eq!(actual(ill), expected);
+}
+
+#[test]
+fn a_question_and_a_pause_come_before_what_is_waited_for() {
+    let actual = |state: State| {
+        let info = service(RestartPolicy::Never, state);
+        let mut case = case(&info, &[]);
+        case.question = Some(ServiceQuestion {
+            text: "Ok to proceed? (y)".to_owned(),
+            interaction: "3".to_owned(),
+            secret: false,
+        });
+        let why = diagnose(&case);
+        (why.cause, why.hints)
+    };
+    let answer = "answer interaction 3: `ostler interactions answer 3 TEXT`".to_owned();
+    let expected = (
+        "it asks: Ok to proceed? (y)".to_owned(),
+        vec![answer.clone()],
+    );
+    assert_eq!(actual(running()), expected);
+    let ill = State {
+        stage: Some(ServiceStage::Listening),
+        healthy: Some(false),
+        health: Some("the port moved".to_owned()),
+        ..running()
+    };
+    let cause = "it lives and is not well: the port moved; it asks: Ok to proceed? (y)".to_owned();
+    assert_eq!(actual(ill), (cause, vec![answer]));
+    let paused = State {
+        paused: true,
+        ..running()
+    };
+    let (cause, hints) = actual(paused);
+    assert!(
+        cause.starts_with("it is paused: it was starting before"),
+        "{cause}"
+    );
+    assert!(
+        hints[0].starts_with("resume it: `ostler resume "),
+        "{hints:?}"
+    );
 }
 
 #[test]

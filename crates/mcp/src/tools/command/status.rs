@@ -62,7 +62,7 @@ impl From<&ExecutionInfo> for StartedBody {
         let pid = info.id.short();
         Self {
             status: info.status().process,
-            os_pid: info.state.pid,
+            os_pid: info.state.shown_pid(),
             isolation: isolation_body(&info.spec),
             service: None,
             note: None,

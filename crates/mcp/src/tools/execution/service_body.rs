@@ -4,12 +4,15 @@ use std::net::SocketAddr;
 
 use ostler_engine::{ExecutionInfo, ServiceInfo};
 use ostler_model::duration;
-use ostler_model::{ServicePort, Timestamp};
+use ostler_model::{ServicePort, State, Timestamp};
 use ostler_render::{clean, truncated};
 use serde::Serialize;
 
 /// The most characters of a command.
 const COMMAND_CHARS: usize = 200;
+
+/// The most characters of a prompt.
+const PROMPT_CHARS: usize = 200;
 
 /// The most readiness signals shown.
 const MAX_SIGNALS: usize = 8;
@@ -28,6 +31,12 @@ pub(in crate::tools) struct ServiceToolBody {
     ports: Vec<ServicePortBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
+    /// Whether its processes stand still until it is resumed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    paused: bool,
+    /// The prompt at which it waits for input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<String>,
     command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     directory: Option<String>,
@@ -95,6 +104,12 @@ impl From<&ServiceInfo> for ServiceToolBody {
     }
 }
 
+/// The prompt at which it waits for input, where that has a text.
+fn prompt_text(state: &State) -> Option<String> {
+    let prompt = state.prompt.as_deref().map(clean)?;
+    (!prompt.trim().is_empty()).then(|| truncated(&prompt, PROMPT_CHARS))
+}
+
 impl From<&ExecutionInfo> for ServiceToolBody {
     fn from(info: &ExecutionInfo) -> Self {
         let state = &info.state;
@@ -108,7 +123,9 @@ impl From<&ExecutionInfo> for ServiceToolBody {
             status: info.status().service,
             url: state.url.clone().filter(|_| is_alive),
             ports: ports.map(ServicePortBody::from).collect(),
-            pid: state.pid.filter(|_| is_alive),
+            pid: state.shown_pid().filter(|_| is_alive),
+            paused: state.paused,
+            prompt: prompt_text(state),
             command: truncated(&info.spec.command.display(), COMMAND_CHARS),
             directory: Some(info.spec.cwd.to_string()),
             started_at: state.started_at.or(state.created_at),

@@ -67,7 +67,7 @@ impl ServiceOutcome {
         let mut lines = match &standing {
             ReadyState::Completed => vec![format!("{} completed: exit code 0", call_name(info))],
             ReadyState::Ready => ready_lines(call, info).await,
-            ReadyState::Starting => started_lines(info),
+            ReadyState::Starting => starting_lines(call, info).await,
             ReadyState::NotReady(reason) => not_ready_lines(call, info, reason).await,
         };
         lines.extend(self.note.clone());
@@ -203,6 +203,20 @@ fn started_lines(info: &ExecutionInfo) -> Vec<String> {
         .collect();
     if let Some(what) = &summary.waits_for {
         lines.push(format!("It waits for {what}."));
+    }
+    lines
+}
+
+/// Lines about one that is starting, and what holds it up until somebody acts.
+async fn starting_lines(call: ToolCall<'_>, info: &ExecutionInfo) -> Vec<String> {
+    let mut lines = started_lines(info);
+    let (id, cwd) = (info.id.short(), Some(info.spec.cwd.as_path()));
+    let why = call.engine.diagnose_service(call.caller, &id, cwd).await;
+    if let Ok(why) = why
+        && (why.question.is_some() || info.state.paused)
+    {
+        lines.push(format!("Why: {}", why.cause));
+        lines.extend(why.hints.iter().map(|hint| format!("hint: {hint}")));
     }
     lines
 }
