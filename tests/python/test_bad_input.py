@@ -266,3 +266,33 @@ def test_what_is_over_is_not_to_be_tried_again(installation):
         with pytest.raises(ProblemError) as problem:
             installation.rest("POST", f"/api/v1/executions/{pid}/{verb}", body)
         assert problem.value.status == 409 and problem.value.problem["retryable"] is False, problem.value
+
+
+async def test_a_script_given_as_a_program_is_refused_at_once(installation):
+    async with installation.agent() as agent:
+        await agent.execute("true")
+        begin = time.monotonic()
+        reply = await agent.call("exec", command=["cd app && make test; " * 300])
+        assert reply.is_error and time.monotonic() - begin < 2, reply
+
+
+async def test_a_pattern_that_gives_up_leaves_the_command_running(installation):
+    script = "python3 -c \"print('a' * 30000)\"; sleep 1; touch done"
+    async with installation.agent() as agent:
+        reply = await agent.must("exec", script=script, pattern=r"(a*)*\1c", wait_ms=20_000)
+        assert "the wait failed" in reply.text and "a line is cut" in reply.text, reply
+        ended = await agent.must("process", action="wait", ids=[reply.id], wait_ms=20_000)
+        assert "exit 0" in ended.text and (installation.work / "done").exists(), ended
+
+
+@pytest.mark.parametrize("script", ["echo a\0b", "#" * 140_000])
+async def test_a_script_no_shell_can_be_given_is_named_as_the_script(installation, script):
+    async with installation.agent() as agent:
+        reply = await agent.call("exec", command=script)
+        assert reply.is_error and "the script in 'command'" in reply.text, reply
+
+
+async def test_an_empty_id_is_named_with_its_parameter(installation):
+    async with installation.agent() as agent:
+        reply = await agent.call("process", action="output", ids="")
+        assert reply.is_error and "parameter 'ids' has an empty id" in reply.text, reply

@@ -379,3 +379,22 @@ async def test_integration_error_clean(installation):
 async def test_integration_error_initialize(installation):
     done = installation.cli("run", "--", "true", check=False, env={"OSTLER_STATE_DIR": "/proc/nowhere"})
     assert done.returncode not in (0, 101, 134) and done.stderr
+
+
+async def test_logs_say_why_there_are_none(installation):
+    async with installation.agent() as agent:
+        pid = await agent.start("echo", "hi")
+        await agent.ended(pid, installation)
+        end = (await agent.logs(pid)).value("cursor")
+        assert "[no newer output]" in (await agent.logs(pid, since=end)).text
+        assert "[tail is 0: no output is shown]" in (await agent.logs(pid, tail=0)).text
+        assert "[no output matches]" in (await agent.logs(pid, grep="no")).text
+        assert (await agent.lines(pid, since="0"))[0] == "hi"
+
+
+async def test_the_answer_about_many_ids_to_clean_is_bounded(installation):
+    async with installation.agent() as agent:
+        reply = await agent.must("command_ps_clean", pids=[f"x{n:07}" for n in range(2_000)])
+        assert len(reply.text) < 12_000 and 0 < len(reply.structured["results"]) < 2_000, len(reply.text)
+        omitted = reply.structured["omitted"]
+        assert omitted["failed"] == 2_000 - len(reply.structured["results"]) and omitted["success"] == 0, omitted

@@ -640,3 +640,21 @@ async def test_agents_use_contexts_too(installation):
         assert refused_close.is_error and "in use" in refused_close.text, running.text
         assert (await agent.must("context_close", id=id, force=True)).structured["closed"]
     assert not os.path.exists(context["directory"])
+
+
+@pytest.mark.anyio
+async def test_what_goes_on_names_only_tools_that_the_profile_has(installation):
+    async with installation.agent(args=["--tools", "context"]) as agent:
+        context = await agent.must("context_create", project="demo", cwd=str(installation.work))
+        running = await agent.must("context_run", id=context.value("id"), command="exec sleep 300", wait_ms=100)
+    assert "profile core has" in running.text and "process_control" not in running.text, running
+
+
+@pytest.mark.anyio
+async def test_profile_service_goes_on_with_its_own_tool(installation):
+    script = "echo ready; exec sleep 300"
+    async with installation.agent(args=["--tools", "service"]) as agent:
+        await agent.must("service", action="start", name="web", command=script, ready_when="quiet:1")
+        logs = await agent.must("service", action="logs", name="web")
+        await agent.must("service", action="stop", name="web", force=True)
+    assert 'service status, name "web"' in logs.text and "process wait" not in logs.text, logs

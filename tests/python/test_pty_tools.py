@@ -141,6 +141,21 @@ async def test_output_is_read_in_pieces_by_offset(installation):
         assert beyond.data == b"" and beyond.next_offset == beyond.end_offset
 
 
+async def test_small_pages_of_text_pass_control_sequences(installation):
+    title, text, at = "x" * 400, "", 0
+    script = f"printf 'a\\033]0;{title}\\007b\\303\\251\\033[1;38;5;196mc\\n'; exec sleep 300"
+    async with Terminals.connect(installation) as terminals:
+        session = await terminals.start("sh", "-c", script)
+        await session.wrote(rb"c\r\n")
+        end = (await session.output()).end_offset
+        while at < end:
+            page = await session.must("pty_read", view="text", offset=at, limit=2)
+            assert page.value("next_offset") > at and "xx" not in page.text, page
+            at = page.value("next_offset")
+            text += "".join(line for line in page.text.splitlines() if not line.startswith("["))
+    assert text == "ab\u00e9c"
+
+
 async def test_text_and_keys_reach_it_and_an_ended_one_refuses(each_installation):
     script = (
         "import sys, tty, os; tty.setraw(0); os.write(1, b'ready\\r\\n')\n"

@@ -1,9 +1,15 @@
 """Messages about the bodies of requests: what is allowed in words of the API, and no more of what was sent than it takes."""
 
+import contextlib
+import gzip
+import http.client
+import json
 import re
+from urllib.parse import urlsplit
 
 import pytest
 
+from harness import HttpDaemon
 from harness.installation import ProblemError
 
 LONG = "x" * 1_900_000
@@ -138,3 +144,73 @@ def test_an_option_in_the_query_of_a_route_with_a_body_is_not_ignored(host, path
     assert error.value.status == 422 and re.search("force|at_most_ms|signal|cwd", error.value.problem["message"])
     assert host.json("info", pid)["status"] == "running"
     host.cli("stop", "--force", pid)
+
+
+@pytest.fixture
+def http_daemon(installation):
+    http_daemon = HttpDaemon(installation, "--no-token")
+    yield http_daemon
+    http_daemon.end()
+
+
+def posted(http_daemon, path, body, *headers):
+    """The status and the body of the response to a request as it is written here."""
+    head = [f"POST {path} HTTP/1.1", f"Host: {urlsplit(http_daemon.base).netloc}", "Content-Type: application/json",
+            "Accept: application/json, text/event-stream", "Connection: close", *headers]
+    with contextlib.closing(http_daemon.connect()) as connection:
+        connection.connect()
+        connection.sock.sendall("\r\n".join([*head, "", ""]).encode() + body)
+        response = http.client.HTTPResponse(connection.sock)
+        response.begin()
+        return response.status, response.read().decode()
+
+
+def of_length(body):
+    return f"Content-Length: {len(body)}"
+
+
+INITIALIZE = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}).encode()
+
+
+def test_a_byte_order_mark_before_a_message_is_skipped(http_daemon):
+    body = b"\xef\xbb\xbf" + INITIALIZE
+    status, answer = posted(http_daemon, "/mcp", body, of_length(body))
+    assert status == 200 and "serverInfo" in answer, answer
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/api/v1/executions"])
+def test_an_encoded_body_is_refused_by_the_name_of_its_encoding(http_daemon, path):
+    body = gzip.compress(INITIALIZE)
+    status, answer = posted(http_daemon, path, body, of_length(body), "Content-Encoding: gzip")
+    assert status == 415 and "Content-Encoding 'gzip' is not supported" in answer, answer
+
+
+def test_a_body_that_breaks_off_is_not_called_too_large(http_daemon):
+    status, answer = posted(http_daemon, "/mcp", b"zz\r\n", "Transfer-Encoding: chunked")
+    assert status == 400 and "the body broke off" in answer, answer
+
+
+@pytest.mark.parametrize("header", ["Host: localhost", "Origin: http://localhost"])
+def test_a_header_that_is_given_twice_is_named(http_daemon, header):
+    name = header.partition(":")[0]
+    headers = [header] if name == "Host" else [header, header]
+    status, answer = posted(http_daemon, "/mcp", INITIALIZE, of_length(INITIALIZE), *headers)
+    assert status == 403 and f"{name} is given more than once" in answer, answer
+
+
+@pytest.mark.parametrize(("body", "problem"), [
+    (b'{"command": {"argv": {"program": "true", "args": []}}, "timeout_ms": -1}', "allowed: a whole number, 0 or more"),
+    (b'{"command": {"argv": {"program": "true" "args": []}}}', "field 'command.argv': expected"),
+])
+def test_a_problem_names_what_is_allowed_and_no_unknown_field(host, body, problem):
+    with pytest.raises(ProblemError) as error:
+        host.rest("POST", "/api/v1/executions", body)
+    detail = error.value.problem["message"]
+    assert problem in detail and "?" not in detail and "u64" not in detail, detail
+
+
+def test_a_session_with_a_space_is_told_what_is_allowed(host):
+    with pytest.raises(ProblemError) as error:
+        host.rest("GET", "/api/v1/executions", session="a b")
+    assert "without spaces" in error.value.problem["message"], error.value.problem

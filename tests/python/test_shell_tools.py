@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import time
 
 import pytest
@@ -420,3 +421,29 @@ async def test_ended_processes_are_kept_for_24_hours(installation):
         await shell.ended(pid)
         spec = json.loads((installation.executions()[0] / "spec.json").read_text())
         assert spec.get("spec", spec)["retention"] == 24 * 3600 * 1000
+
+
+async def test_a_cursor_in_an_answer_is_taken_by_read_process_output(installation):
+    async with Shell.connect(installation) as shell:
+        reply = await shell.sh("seq 100000")
+        cursor = re.search(r"omitted; cursor ([0-9.]+) ", reply.text)[1]
+        pid = re.search(r'process_id "(\w+)" and a cursor', reply.text)[1]
+        first = await shell.read(pid, cursor=cursor, lines=3)
+        begin = int(first["content"][0])
+        assert first["content"] == [str(begin + n) for n in range(3)] and f"\n{begin - 1}\n[…" in reply.text, first
+        after = await shell.read(pid, cursor=first["next_cursor"], lines=1)
+        assert after["content"] == [str(begin + 3)]
+
+
+@pytest.mark.parametrize("length", [20_000, 200_000])
+async def test_how_to_read_a_cut_line_is_told(installation, length):
+    script = f"python3 -c \"print('q' * {length})\""
+    note = re.compile(r"a line is cut: `ostler logs --raw \w{8}` has all of it")
+    async with Shell.connect(installation) as shell:
+        assert note.search((await shell.sh(script)).text)
+    async with installation.agent(args=["--tools", "command"]) as agent:
+        done = await agent.sh(script)
+        assert note.search(done.text), done
+        assert note.search((await agent.logs((await agent.list())[0]["pid"])).text)
+    async with installation.agent() as agent:
+        assert "with raw true has all of it" in (await agent.must("exec", command=script)).text

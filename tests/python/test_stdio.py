@@ -174,3 +174,14 @@ def test_a_client_that_reads_no_more_is_served_no_more(installation, running):
     finally:
         child.kill()
         child.wait()
+
+
+@pytest.mark.parametrize(("line", "problem"), [
+    (b'{"jsonrpc":"2.0","id":7,"method":"ping","method":"tools/list"}', "the key 'method' is given twice"),
+    (b'{"jsonrpc":"2.0","id":7,"method":"foo/bar"}', "unknown method 'foo/bar'"),
+])
+def test_the_problem_of_a_request_is_named(installation, line, problem):
+    with RawMcpClient(installation) as wire:
+        wire.shake()
+        wire.raw(line + b"\n")
+        assert wire.answer(7)["error"]["message"] == problem

@@ -145,3 +145,14 @@ def test_a_request_that_is_no_websocket_is_told(installation):
     with pytest.raises(ProblemError) as refused:
         installation.rest("GET", started["events_url"] + "?wrong=1")
     assert refused.value.status == 422 and "wrong" in str(refused.value)
+
+
+@pytest.mark.parametrize(("opcode", "data", "code", "word"), [
+    (1, b"x" * 70_000, 1009, b"at most 65536 bytes"), (1, b"\xff", 1007, b"UTF-8"), (5, b"", 1002, b"WebSocket frame"),
+])
+def test_what_breaks_the_protocol_is_told_in_the_close(installation, opcode, data, code, word):
+    started = execute(installation, "sleep", "300")
+    with WsRecorder(installation, None, "", path=started["events_url"]) as socket:
+        socket.send(opcode, data)
+        socket.to_the_end()
+    assert socket.close_frame[:2] == code.to_bytes(2, "big") and word in socket.close_frame, socket.close_frame

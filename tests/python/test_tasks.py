@@ -54,6 +54,7 @@ def test_a_long_call_becomes_a_task_and_ends_as_the_tool_answers(installation, t
     (installation.work / "go").touch()
     ended = over(http_daemon, task)
     assert ended["status"] == "completed", ended
+    assert ended["ttlMs"] > 60_000, "how long after its start it is removed"
     text = ended["result"]["content"][0]["text"]
     assert text.startswith(f"[{task} exit 4") and "begun\ndone" in text, text
     http_daemon.end()

@@ -269,3 +269,12 @@ def test_texts_of_definitions_control_no_terminal(defined):
         printed = (done.stdout + done.stderr).decode()
         hidden = "\x1b\x07" if "--json" in words else "\x1b\x07\u202e"
         assert "2J" in printed and not any(c in printed for c in hidden), (words, printed)
+
+
+async def test_a_cursor_of_no_list_is_refused(defined):
+    async with defined.agent(args=["--tools", "template"]) as agent:
+        refused = await agent.call("template_list", cursor="zzz")
+        assert refused.is_error and "the 'next' of an earlier list" in refused.text, refused
+        for listed in (agent.client.list_prompts, agent.client.list_tools, agent.client.list_resource_templates):
+            with pytest.raises(MCPError, match="cursor is none that an earlier"):
+                await listed(cursor="zzz")

@@ -177,3 +177,11 @@ async def test_a_silent_program_that_computes_is_not_called_settled(installation
         reply = await python.must("pty_write", text="import time; time.sleep(30)")
         assert "does not read its terminal" in reply.text, reply
         assert reply.value("activity") == "waiting", reply
+
+
+async def test_a_command_in_a_terminal_is_answered_with_its_time(installation):
+    async with installation.agent() as agent:
+        done = await agent.must("exec", command="echo hi", input="tty", wait_ms=10_000)
+        assert re.match(r"\[\w{8} exited 0, \d+\.\d+s\b", done.text), done
+        running = await agent.must("exec", command="echo hi; exec sleep 300", input="tty", wait_ms=500)
+        assert re.match(r"\[\w{8} running \d+\.\d+s\b", running.text), running

@@ -528,6 +528,7 @@ async def test_a_command_in_flight_is_typed_once_and_answered_by_the_next_daemon
         gate.touch()
         result = ShellRunResult(await call)
         assert (result.output, result.exit_code) == ("y", 4), result
+        assert "exit 4, waited " in result.first, "how long the command ran is not known"
         assert (installation.work / "ran").read_text() == "x\n"
 
 
@@ -572,3 +573,27 @@ async def test_an_undisturbed_prompt_is_not_cleared(installation):
         await shell.type("half a line")
         await finished(shell, "true")
         assert (installation.work / "cleared").exists()
+
+
+async def test_offset_0_waits_for_the_first_command(installation, kind):
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell(kind)
+        await at_prompt(shell)
+        await shell.line("touch begun; sleep 300")
+        await asyncio.to_thread(until, (installation.work / "begun").exists, 20)
+        result = ShellRunResult(await shell.call("pty_run", offset=0, wait_ms=1_000))
+        assert result.end == "running" and "is at its prompt" not in result.reply.text, result
+
+
+async def test_the_end_of_the_shell_is_told_with_its_status(installation):
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell("bash")
+        result = await shell.run("exit 7", wait_ms=10_000)
+        assert "the shell has ended (exit code 7), " in result.first, result
+
+
+async def test_an_offset_beyond_the_output_is_no_place_to_read_from(installation):
+    async with Terminals.connect(installation) as terminals:
+        shell = await terminals.shell("bash")
+        reply = await shell.call("pty_read", view="text", offset=10**12)
+        assert reply.is_error and "beyond the output" in reply.text, reply

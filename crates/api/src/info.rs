@@ -174,6 +174,10 @@ pub struct HealthBody {
     pub running: u64,
     /// The state directory.
     pub state_dir: ByteString,
+    /// The address that HTTP was to be served at, and why it is not; absent where it is served, or
+    /// was not configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_problem: Option<String>,
 }
 
 impl ExecutionBody {

@@ -17,6 +17,8 @@ use crate::web::PageCredentials;
 pub(crate) enum AuthError {
     /// It has no token.
     MissingToken,
+    /// It has several values of `Authorization`.
+    RepeatedHeader,
     /// It has the cookie of a page, and no page key.
     MissingPageKey,
     /// It has the key of a page, and no cookie.
@@ -155,9 +157,10 @@ impl From<TokenEnd> for AuthError {
 /// The only bearer token of a request.
 fn bearer(headers: &HeaderMap) -> Result<&str, AuthError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    let (Some(first), None) = (values.next(), values.next()) else {
-        return Err(AuthError::MissingToken);
-    };
+    let first = values.next().ok_or(AuthError::MissingToken)?;
+    if values.next().is_some() {
+        return Err(AuthError::RepeatedHeader);
+    }
     let text = first.to_str().map_err(|_| AuthError::InvalidToken)?;
     let (scheme, secret) = text.split_once(' ').ok_or(AuthError::MissingToken)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
@@ -170,6 +173,7 @@ impl AuthError {
     const fn message(self) -> &'static str {
         match self {
             Self::MissingToken => "a bearer token is needed",
+            Self::RepeatedHeader => "Authorization is given more than once",
             Self::MissingPageKey => {
                 "the cookie of a page needs its page key, in the header Ostler-Page-Key"
             }
@@ -183,9 +187,10 @@ impl AuthError {
     /// The value of `WWW-Authenticate`; none where no other token would do.
     const fn challenge(self) -> Option<&'static str> {
         match self {
-            Self::MissingToken | Self::MissingPageKey | Self::MissingCookie => {
-                Some(r#"Bearer realm="ostler""#)
-            }
+            Self::MissingToken
+            | Self::RepeatedHeader
+            | Self::MissingPageKey
+            | Self::MissingCookie => Some(r#"Bearer realm="ostler""#),
             Self::InvalidToken => Some(r#"Bearer realm="ostler", error="invalid_token""#),
             Self::ExpiredToken => {
                 Some(r#"Bearer realm="ostler", error="invalid_token", error_description="expired""#)
@@ -231,7 +236,9 @@ mod tests {
     fn a_bearer_token_stands_alone_after_its_scheme() {
         assert_eq!(bearer(&given(&["Bearer abc"])), Ok("abc"));
         assert_eq!(bearer(&given(&["bearer  abc "])), Ok("abc"));
-        for none in [&[][..], &["Basic abc"], &["abc"], &["Bearer a", "Bearer b"]] {
+        let twice = given(&["Bearer a", "Bearer b"]);
+        assert_eq!(bearer(&twice), Err(AuthError::RepeatedHeader));
+        for none in [&[][..], &["Basic abc"], &["abc"]] {
             assert_eq!(
                 bearer(&given(none)),
                 Err(AuthError::MissingToken),

@@ -29,17 +29,20 @@ pub(crate) struct OriginCheck {
 impl OriginCheck {
     /// Refuses requests from pages of other origins.
     pub(crate) fn check(&self, parts: &Parts) -> Result<(), HttpProblem> {
+        for (header, name) in [(&HOST, "Host"), (&ORIGIN, "Origin")] {
+            if parts.headers.get_all(header).iter().nth(1).is_some() {
+                return Err(given_twice(name));
+            }
+        }
         let local_addr = parts.extensions.get::<LocalAddr>();
         let host = requested_host(&parts.uri, &parts.headers)
             .ok_or_else(|| refused_problem("Host", "missing"))?;
         if !self.is_host_allowed(&host, local_addr) {
             return Err(wrong_host(&host));
         }
-        let mut origins = parts.headers.get_all(ORIGIN).iter();
-        match (origins.next(), origins.next()) {
-            (None, _) => Ok(()),
-            (Some(origin), None) if self.is_origin_allowed(origin, &host) => Ok(()),
-            (Some(origin), _) => Err(wrong_origin(origin)),
+        match parts.headers.get(ORIGIN) {
+            Some(origin) if !self.is_origin_allowed(origin, &host) => Err(wrong_origin(origin)),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -156,6 +159,11 @@ fn other_page(header: &str, given: &HeaderValue) -> HttpProblem {
     let hint = "a page's sign-in counts for requests of that page only; other clients send \
                 'Authorization: Bearer TOKEN'";
     refused_problem(header, given).with_hint(hint)
+}
+
+fn given_twice(header: &str) -> HttpProblem {
+    let message = format!("the request's {header} is given more than once");
+    HttpProblem::new(ErrorCode::Security, message, None)
 }
 
 fn refused_problem(header: &str, given: &str) -> HttpProblem {
@@ -310,7 +318,9 @@ mod tests {
         };
         for name in [HOST, ORIGIN] {
             let (parts, ()) = twice(name).into_parts();
-            assert!(OriginCheck::default().check(&parts).is_err());
+            let refused = OriginCheck::default().check(&parts).unwrap_err();
+            let message = refused.0.message;
+            assert!(message.ends_with("is given more than once"), "{message}");
         }
         let (parts, ()) = Request::builder()
             .uri("/mcp")

@@ -98,7 +98,8 @@ pub fn after_cursor<T, K: CursorKey>(
     Ok(remaining)
 }
 
-fn bad_cursor(cursor: &str) -> ApiError {
+/// The error for a cursor of no earlier list.
+pub fn bad_cursor(cursor: &str) -> ApiError {
     ApiError::value(format!(
         "parameter 'cursor' is '{}'; allowed: the 'next' of an earlier list",
         truncated(cursor, CURSOR_CHARS)

@@ -32,6 +32,8 @@ pub(super) struct CallContext<'a> {
     published: Mutex<Vec<StartGuard>>,
     /// How long this call's start waited for a slot within the quota.
     queue_wait: Mutex<Option<QueueWait>>,
+    /// Why the wait for what this call started failed.
+    wait_problem: Mutex<Option<String>>,
     /// Over HTTP, the id of what the call starts.
     planned_start: Option<PlannedStart>,
 }
@@ -108,6 +110,7 @@ impl<'a> CallContext<'a> {
             purpose,
             published: Mutex::new(Vec::new()),
             queue_wait: Mutex::new(None),
+            wait_problem: Mutex::new(None),
             planned_start: None,
         }
     }
@@ -232,6 +235,16 @@ impl<'a> CallContext<'a> {
     /// How long this call's start waited for a slot within the quota.
     pub(super) fn queue_wait(&self) -> Option<QueueWait> {
         *self.queue_wait.lock()
+    }
+
+    /// Records why the wait for what this call started failed.
+    pub(super) fn set_wait_problem(&self, problem: String) {
+        *self.wait_problem.lock() = Some(problem);
+    }
+
+    /// Why the wait for what this call started failed; taken once.
+    pub(super) fn take_wait_problem(&self) -> Option<String> {
+        self.wait_problem.lock().take()
     }
 
     /// The executions that the answer names.

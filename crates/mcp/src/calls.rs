@@ -127,7 +127,9 @@ pub(super) async fn handle_call(
     let response = match outcome {
         Ok(reply) => to_response(
             call_request,
-            reply.with_queue_wait(call_context.queue_wait()),
+            reply
+                .with_queue_wait(call_context.queue_wait())
+                .with_wait_problem(call_context.take_wait_problem()),
         ),
         Err(interrupt) => {
             let arguments = retained_arguments.unwrap_or_default();

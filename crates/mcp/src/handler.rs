@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 use super::call_context::RequestScope;
 use super::calls::{self, CallTransport, ToolCallRequest};
 use super::client::ConnectedClient;
-use super::json_rpc::params_problem;
+use super::json_rpc::{params_problem, refuse_cursor, unknown_method};
 use super::pending_deliveries::{PendingDeliveries, StreamState};
 use super::session_hooks::{MCP_SESSION_HEADER, SessionHooks, StandingRequests};
 use super::state::McpState;
@@ -268,9 +268,10 @@ impl ServerHandler for McpHandler {
 
     async fn list_tools(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        refuse_cursor(request, "tools/list")?;
         let client = self.client_and_connection(&context)?;
         let tools = tools::tools_in(client.context.tools).map(to_rmcp::to_wire_tool);
         let tools = if self.offers_app(&context) {
@@ -312,9 +313,10 @@ impl ServerHandler for McpHandler {
 
     async fn list_prompts(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        refuse_cursor(request, "prompts/list")?;
         let client = self.client_and_connection(&context)?;
         prompts::list(&self.state, &client).await
     }
@@ -341,9 +343,10 @@ impl ServerHandler for McpHandler {
 
     async fn list_resource_templates(
         &self,
-        _request: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        refuse_cursor(request, "resources/templates/list")?;
         Ok(resources::templates())
     }
 
@@ -478,7 +481,6 @@ impl ServerHandler for McpHandler {
         if let Some(problem) = params_problem(&request, &context.meta) {
             return Err(ErrorData::invalid_params(problem, None));
         }
-        let code = rmcp::model::ErrorCode::METHOD_NOT_FOUND;
-        Err(ErrorData::new(code, request.method, None))
+        Err(unknown_method(&request.method))
     }
 }

@@ -136,12 +136,14 @@ impl OutputBlocks {
 
     /// From lines that follow a position.
     pub(super) fn from_page(page: TextPage, notes: Vec<String>) -> Self {
+        let has_cut_line = page.slice.front.iter().any(|row| row.is_cut);
         Self {
             next: page.next,
             lines_left: page.remaining_lines,
             notes,
             excerpt: Excerpt {
                 blocks: page.blocks,
+                has_cut_line,
                 ..Excerpt::default()
             },
         }
@@ -157,6 +159,11 @@ impl OutputBlocks {
         self.excerpt.omitted.is_some() || self.lines_left > 0
     }
 
+    /// The note on how to read a line of which a part is not shown.
+    pub(super) fn cut_line_note(&self, call: ToolCall<'_>, info: &ExecutionInfo) -> Option<String> {
+        self.excerpt.has_cut_line.then(|| cut_line_note(call, info))
+    }
+
     /// Adds the omissions as machine-readable fields.
     pub(super) fn add_fields(&self, fields: &mut Map<String, Value>) {
         for (name, omitted) in [
@@ -170,6 +177,16 @@ impl OutputBlocks {
         if self.lines_left > 0 {
             fields.insert("lines_left".to_owned(), self.lines_left.into());
         }
+    }
+}
+
+/// How to read a line of which a part is not shown.
+pub(super) fn cut_line_note(call: ToolCall<'_>, info: &ExecutionInfo) -> String {
+    let id = info.id.short();
+    if call.client_context.tools.offers("process") {
+        format!("a line is cut: process output of {id} with raw true has all of it")
+    } else {
+        format!("a line is cut: `ostler logs --raw {id}` has all of it")
     }
 }
 
@@ -205,7 +222,7 @@ pub(super) fn output_notes(
         let lost = info.lost_bytes(gap.from, gap.to);
         notes.push(format!("{lost} bytes at the end of the output were lost"));
     }
-    add_display_notes(slice, &mut notes);
+    add_display_notes(info, slice, &mut notes);
     Ok(notes)
 }
 
@@ -222,7 +239,7 @@ pub(super) fn gap_note(info: &ExecutionInfo, gap: Gap) -> String {
     }
 }
 
-fn add_display_notes(slice: &RowSlice, notes: &mut Vec<String>) {
+fn add_display_notes(info: &ExecutionInfo, slice: &RowSlice, notes: &mut Vec<String>) {
     if let Some(offset) = slice.damaged {
         notes.push(format!(
             "the journal is damaged at byte {offset}; what follows cannot be read"
@@ -235,7 +252,10 @@ fn add_display_notes(slice: &RowSlice, notes: &mut Vec<String>) {
         ));
     }
     if slice.has_binary() {
-        notes.push("`ostler logs --raw ID` gives the bytes of binary output".to_owned());
+        let id = info.id.short();
+        notes.push(format!(
+            "`ostler logs --raw {id}` gives the bytes of binary output"
+        ));
     }
     let overwritten = slice.overwritten_lines();
     if overwritten > 0 {

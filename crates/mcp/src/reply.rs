@@ -77,6 +77,14 @@ impl ToolReply {
         self
     }
 
+    /// This result, with why the wait for what the call started failed.
+    pub(super) fn with_wait_problem(mut self, problem: Option<String>) -> Self {
+        let note =
+            problem.map(|it| format!("[note: the wait failed, the command was not ended: {it}]"));
+        self.blocks.extend(note);
+        self
+    }
+
     /// This result, as an error.
     pub(super) fn with_failure(self, failure: ApiError) -> Self {
         Self {

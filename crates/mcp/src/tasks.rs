@@ -187,7 +187,19 @@ async fn to_task(engine: &Engine, caller: &Caller, info: &ExecutionInfo) -> Task
         None => last_line(engine, caller, info).await,
     };
     task.poll_interval_ms = Some(poll_interval(info.duration()));
+    task.ttl_ms = ttl_ms(info);
     task
+}
+
+/// How long after its creation the task is removed; none before its end, or where it is kept for
+/// good.
+fn ttl_ms(info: &ExecutionInfo) -> Option<u64> {
+    let (ended, created) = (info.state.ended_at?, info.state.created_at?);
+    let retention = i64::try_from(info.spec.retention?.as_millis()).ok()?;
+    let lifetime = ended
+        .as_millisecond()
+        .checked_sub(created.as_millisecond())?;
+    u64::try_from(lifetime.checked_add(retention)?).ok()
 }
 
 fn poll_interval(age: Duration) -> u64 {

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use ostler_engine::{StartGuard, StartRequest, WaitEnd, WaitFor, WaitOutcome};
+use ostler_engine::{ExecutionInfo, StartGuard, StartRequest, WaitEnd, WaitFor, WaitOutcome};
+use ostler_interface::error::ApiError;
 use ostler_model::ExecutionId;
 use tokio::time::Instant;
 
@@ -128,8 +129,11 @@ async fn wait_started_within(
             call.publish_id(start_guard);
             return Err(interrupted);
         }
-        Err(interrupted @ (ToolInterrupt::Failed(_) | ToolInterrupt::BecameTask(_))) => {
-            return Err(interrupted);
+        Err(interrupted @ ToolInterrupt::BecameTask(_)) => return Err(interrupted),
+        Err(ToolInterrupt::Failed(failure)) => {
+            let info = call.publish_id(start_guard);
+            info.ensure_spawned()?;
+            return Ok(failed_wait(call, info, &failure));
         }
     };
     waited.info.ensure_spawned()?;
@@ -137,6 +141,22 @@ async fn wait_started_within(
         waited.info = call.publish_id(start_guard);
     }
     bounds.finish(waited, options)
+}
+
+/// The outcome of a wait that failed after the start. What was started goes on, so the answer has its
+/// id, with the problem as a note.
+pub(super) fn failed_wait(
+    call: ToolCall<'_>,
+    info: ExecutionInfo,
+    failure: &ApiError,
+) -> WaitOutcome {
+    call.context
+        .set_wait_problem(failure.message().into_owned());
+    WaitOutcome {
+        cursor: info.cursor(),
+        end: WaitEnd::Nothing,
+        info,
+    }
 }
 
 /// Waits on a running execution, which continues whatever happens to the request.

@@ -40,30 +40,28 @@ pub(super) fn chars(text: &str) -> usize {
     }
 }
 
-/// The end of the note within a cut line.
-const CUT_LINE: &str = " characters in this line …]";
-
-/// Whether a rendered text has a line that was cut.
-#[must_use]
-pub fn has_cut_line(text: &str) -> bool {
-    text.contains(CUT_LINE)
+/// Cuts a line longer than `limit` in its middle and states its length.
+pub fn cut_row(row: &mut OutputRow, limit: usize) {
+    row.is_cut |= elide_middle(&mut row.text, limit);
 }
 
-/// Cuts a line longer than `limit` in its middle and states its length.
-pub fn elide_middle(text: &mut String, limit: usize) {
+/// Cuts a text longer than `limit` in its middle and states its length; returns whether it did.
+pub(super) fn elide_middle(text: &mut String, limit: usize) -> bool {
     if text.len() <= limit {
-        return;
+        return false;
     }
     let chars = chars(text);
     if chars <= limit {
-        return;
+        return false;
     }
     let room = limit.saturating_sub(NOTE_CHARS);
     let (head, tail) = (room - room / 4, room / 4);
-    let note = format!("[… {}{CUT_LINE}", group_thousands(chars as u64));
+    let count = group_thousands(chars as u64);
+    let note = format!("[… {count} characters in this line …]");
     let head_end = nth_char(text, head);
     let tail_start = nth_char(text, chars - tail);
     *text = format!("{}{note}{}", &text[..head_end], &text[tail_start..]);
+    true
 }
 
 fn nth_char(text: &str, n: usize) -> usize {

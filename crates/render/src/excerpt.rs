@@ -2,7 +2,7 @@
 //! each omitted range is counted exactly.
 
 use super::condense::condensed;
-use super::cost::{BLOCK_CHARS, HEADING_CHARS, LineCost, elide_middle};
+use super::cost::{BLOCK_CHARS, HEADING_CHARS, LineCost, cut_row};
 use super::excerpt_piece::{ExcerptInput, ExcerptPiece, OmittedLines, omitted_total, similar_note};
 use super::row::OutputRow;
 use super::select_lines::{LineSelection, has_failure, select_lines};
@@ -62,6 +62,8 @@ pub struct Excerpt {
     pub output_omitted: Option<OmittedLines>,
     /// The omitted lines of standard error.
     pub errors_omitted: Option<OmittedLines>,
+    /// Whether a part of a line that is shown is replaced by a mark.
+    pub has_cut_line: bool,
 }
 
 impl ExcerptInput {
@@ -85,12 +87,14 @@ pub fn excerpt(input: ExcerptInput, budget: ExcerptBudget) -> Excerpt {
     let is_partial = material.is_partial();
     let fits = |material: &ExcerptInput| !is_partial && total_cost(material, cost, budget) <= chars;
     let everything = |material: ExcerptInput| {
+        let has_cut_line = material.rows().any(|row| row.is_cut);
         let rows = material.pieces.into_iter().filter_map(|piece| match piece {
             ExcerptPiece::Row(row) => Some(ExcerptLine::of(row, None)),
             ExcerptPiece::Hidden(_) => None,
         });
         Excerpt {
             blocks: join_blocks(rows.collect(), budget),
+            has_cut_line,
             ..Excerpt::default()
         }
     };
@@ -100,7 +104,7 @@ pub fn excerpt(input: ExcerptInput, budget: ExcerptBudget) -> Excerpt {
     let is_quiet = budget.quiet_chars < chars && !has_failure(&material.pieces);
     let line_chars = LINE_CHARS.min(chars / 4);
     for row in material.rows_mut() {
-        elide_middle(&mut row.text, line_chars);
+        cut_row(row, line_chars);
     }
     if fits(&material) && !is_quiet {
         return everything(material);
@@ -120,8 +124,15 @@ pub fn excerpt(input: ExcerptInput, budget: ExcerptBudget) -> Excerpt {
         omitted: omitted_total(&material.pieces, &selection.selected, |_| true),
         output_omitted: omitted_of(false),
         errors_omitted: omitted_of(true),
+        has_cut_line: shows_cut_row(&material, &selection),
         blocks: join_blocks(excerpt_lines(material.pieces, &selection), budget),
     }
+}
+
+/// Whether a selected row is cut.
+fn shows_cut_row(material: &ExcerptInput, selection: &LineSelection) -> bool {
+    let mut pieces = material.pieces.iter().zip(&selection.selected);
+    pieces.any(|(piece, is_selected)| *is_selected && piece.row().is_some_and(|row| row.is_cut))
 }
 
 /// The cost of all rows, including the headings of their streams.

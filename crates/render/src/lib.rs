@@ -35,7 +35,7 @@ mod time;
 mod truncate;
 
 pub use clean::clean;
-pub use cost::{elide_middle, has_cut_line};
+pub use cost::cut_row;
 pub use excerpt::{
     Excerpt, ExcerptBudget, FAILURE_CHARS, QUIET_CHARS, REPLY_CHARS, REPLY_LIMIT_CHARS, excerpt,
 };

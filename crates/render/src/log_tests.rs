@@ -37,6 +37,7 @@ fn rows_of(log: &str) -> Vec<OutputRow> {
             lines: 1,
             repeats: 1,
             binary: false,
+            is_cut: false,
             bytes: line.len() as u64,
             text: line.trim_end_matches('\n').to_owned(),
         });

@@ -15,6 +15,7 @@ fn folded<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<OutputRow> {
             lines: 1,
             repeats: 1,
             binary: false,
+            is_cut: false,
             bytes,
             text: text.to_owned(),
         });
@@ -91,6 +92,7 @@ fn streams_have_screens_of_their_own() {
         lines: 1,
         repeats: 1,
         binary: false,
+        is_cut: false,
         bytes: 1,
         text: text.to_owned(),
     };

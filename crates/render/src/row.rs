@@ -19,6 +19,8 @@ pub struct OutputRow {
     pub bytes: u64,
     /// Whether it is binary data, as its text then notes.
     pub binary: bool,
+    /// Whether a part of its text is replaced by a mark.
+    pub is_cut: bool,
     /// Its text.
     pub text: String,
 }

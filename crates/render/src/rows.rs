@@ -87,6 +87,7 @@ pub fn splice_line_end(row: &mut OutputRow, end: &[u8]) {
     let skipped = text.chars().count().saturating_sub(LINE_TAIL_CHARS);
     let end: String = text.chars().skip(skipped).collect();
     row.text = format!("{head}[… a line of {} bytes …]{end}", row.bytes);
+    row.is_cut = true;
 }
 
 /// The text of a line of which only a part in its middle was read, with the omitted bytes and the
@@ -107,6 +108,7 @@ pub fn mark_clipped(row: &mut OutputRow, line: &JournalLine) {
         after => format!("[… {} bytes …]", group_thousands(after)),
     };
     row.text = format!("{before}{text}{after}");
+    row.is_cut = true;
 }
 
 /// The first position where a line returns to its beginning. A carriage return at the end does not
@@ -149,6 +151,7 @@ fn new_row(line: &JournalLine, text: Cow<'_, str>) -> OutputRow {
         lines: 1,
         repeats: 1,
         binary: false,
+        is_cut: false,
         bytes: line.bytes.len() as u64 + line.clipped + u64::from(line.terminated),
         text: text.into_owned(),
     }

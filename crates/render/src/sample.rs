@@ -19,6 +19,7 @@ pub(super) fn sample_rows<T: AsRef<str>>(texts: &[T]) -> Vec<OutputRow> {
             repeats: 1,
             bytes,
             binary: false,
+            is_cut: false,
             text: text.to_owned(),
         });
         offset += bytes;

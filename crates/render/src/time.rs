@@ -67,7 +67,11 @@ pub fn parse_time_or_cursor(
     })
 }
 
+/// A cursor; of those without an event only `0`, as another number may be a time without its unit.
 fn parse_cursor(text: &str) -> Option<Cursor> {
+    if text == "0" {
+        return Some(Cursor::START);
+    }
     let (offset, event) = text.split_once('.')?;
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     (digits(offset) && digits(event))

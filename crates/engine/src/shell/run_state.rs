@@ -80,6 +80,8 @@ pub(super) struct RunProgress {
     started: Option<u64>,
     /// Whether `started` comes from the caller, not from a marker.
     resumed: bool,
+    /// Whether the shell's first command has not begun.
+    before_first: bool,
     /// An end without a beginning, tentative until it is clear that no prompt was redrawn.
     tentative_end: Option<CommandEnd>,
     ended: Option<CommandEnd>,
@@ -186,6 +188,7 @@ impl RunProgress {
             self.started = Some(to);
         }
         self.resumed = false;
+        self.before_first = false;
         self.started.get_or_insert(to);
         self.ended = None;
         self.tentative_end = None;
@@ -195,7 +198,13 @@ impl RunProgress {
     }
 
     fn on_ended(&mut self, end: CommandEnd) {
-        if self.ended.is_some() {
+        if self.resumed && end.status.is_none() {
+            // Only the end before the shell's first prompt has no status; that prompt repeats it.
+            self.before_first = true;
+        }
+        if self.before_first {
+            // No command has begun yet.
+        } else if self.ended.is_some() {
             // A redrawn prompt repeats the marker.
         } else if self.started.is_some() {
             self.ended = Some(end);

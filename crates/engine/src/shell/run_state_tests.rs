@@ -241,6 +241,29 @@ fn what_goes_on_is_waited_for_again() {
     );
 }
 
+#[test]
+fn the_first_prompt_ends_no_command_that_is_waited_for() {
+    let first_prompt = [
+        CommandEnded {
+            from: 5,
+            status: None,
+        },
+        DirectoryReported,
+        ended(6, 0),
+        PromptShown,
+    ];
+    let command = [
+        CommandStarted { to: 15 },
+        ended(20, 1),
+        DirectoryReported,
+        PromptShown,
+    ];
+    let facts = [&first_prompt[..], &command].concat();
+    let (found, _, progress) = fold(RunProgress::resume(0), &facts);
+    assert_eq!(found, Some(finished(1)));
+    assert_eq!(progress.output_start(), Some(15));
+}
+
 fn any(rng: &mut Rng, at: u64) -> RunInput {
     let status = i32::try_from(rng.u64(..256)).ok().filter(|it| *it < 250);
     match rng.u64(..12) {

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use super::caller::RequestCaller;
 use super::query;
 use super::state::RestState;
-use ostler_interface::http::HttpProblem;
+use ostler_interface::http::{HttpProblem, encoding_problem};
 
 /// The largest body of a request.
 pub const REQUEST_BODY_BYTES: usize = 32 * 1024 * 1024;
@@ -116,10 +116,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
         let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         let mut json = serde_json::Deserializer::from_slice(bytes);
         let body = serde_path_to_error::deserialize(ObjectsOnly(&mut json)).map_err(|error| {
-            let path = clip(error.path().to_string());
-            let message = clip(without_position(error.inner()));
+            // Where the JSON is malformed, the parser does not know the field.
+            let path = error.path().to_string();
+            let path = clip(path.trim_end_matches('?').trim_end_matches('.').to_owned());
+            let message = clip(with_range(without_position(error.inner())));
             match path.as_str() {
-                "." => HttpProblem::value(format!("the body: {message}")),
+                "" => HttpProblem::value(format!("the body: {message}")),
                 path => HttpProblem::value(format!("field '{path}': {message}")),
             }
         })?;
@@ -179,6 +181,24 @@ fn without_position(error: &serde_json::Error) -> String {
     }
 }
 
+/// The problem with a number, with the allowed ones instead of the type.
+fn with_range(message: String) -> String {
+    let ranges = [
+        ("u8", "a whole number from 0 to 255"),
+        ("u16", "a whole number from 0 to 65535"),
+        ("u32", "a whole number from 0 to 4294967295"),
+        ("u64", "a whole number, 0 or more"),
+        ("usize", "a whole number, 0 or more"),
+        ("i32", "a whole number from -2147483648 to 2147483647"),
+        ("i64", "a whole number"),
+    ];
+    let range = ranges.into_iter().find_map(|(name, allowed)| {
+        let problem = message.strip_suffix(name)?.strip_suffix(", expected ")?;
+        Some(format!("{problem}; allowed: {allowed}"))
+    });
+    range.unwrap_or(message)
+}
+
 /// The largest body of this request, in bytes, where its connection allows less than the routes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLimit(pub(crate) usize);
@@ -192,6 +212,9 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpProblem> {
         query::check_unused(&request)?;
+        if let Some(problem) = encoding_problem(request.headers()) {
+            return Err(HttpProblem::value(problem).with_status(415));
+        }
         let limit = request.extensions().get::<BodyLimit>();
         let limit = limit.map_or(REQUEST_BODY_BYTES, |limit| limit.0);
         let bytes = Bytes::from_request(request, state).await;

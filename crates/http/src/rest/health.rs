@@ -25,6 +25,7 @@ pub(super) async fn health(
         started_at: state.started_at,
         running: state.engine.running_count(&caller),
         state_dir: ByteString::from(state.engine.settings().state_dir.as_path()),
+        http_problem: state.http_problem.clone(),
     }))
 }
 

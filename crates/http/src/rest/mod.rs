@@ -58,3 +58,4 @@ pub(crate) use raw::OutputFrameBody;
 pub(crate) use refusal::record_refusal;
 pub use routes::router;
 pub use state::RestState;
+pub use web::HTTP_PROBLEM_HINT;

@@ -27,6 +27,8 @@ pub struct RestState {
     pub(super) templates: TemplateFiles,
     pub(super) tokens: Option<TokenStore>,
     pub(super) web: Option<WebAccess>,
+    /// Why HTTP is not served although it is configured.
+    pub(super) http_problem: Option<String>,
     pub(super) metrics: Arc<HttpMetrics>,
     pub(super) webhook: Option<Arc<WebhookCounts>>,
     pub(super) examiner: Option<Arc<dyn HostExaminer>>,
@@ -48,6 +50,7 @@ impl RestState {
             templates: TemplateFiles::default(),
             tokens: None,
             web: None,
+            http_problem: None,
             metrics: Arc::default(),
             webhook: None,
             examiner: None,
@@ -91,6 +94,15 @@ impl RestState {
     #[must_use]
     pub fn with_web(self, web: Option<WebAccess>) -> Self {
         Self { web, ..self }
+    }
+
+    /// The same with the reason why HTTP is not served although it is configured.
+    #[must_use]
+    pub fn with_http_problem(self, http_problem: Option<String>) -> Self {
+        Self {
+            http_problem,
+            ..self
+        }
     }
 
     /// Adds to those that run how their commands usually end; services end when they are told to.

@@ -27,6 +27,10 @@ use crate::web::{
     WebAccess, WebLinkError, cookie_name,
 };
 
+/// What to do where HTTP is configured and not served.
+pub const HTTP_PROBLEM_HINT: &str = "end what listens there (`ss -ltnp` shows it) or set http.port \
+                                     to another port, then `ostler shutdown`: the next daemon \
+                                     serves it";
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// `GET /api/v1/web/session`: who is signed in, and whether one needs to be.
@@ -148,10 +152,16 @@ impl PageRequest {
 }
 
 fn web_access(state: &RestState) -> RestResult<WebAccess> {
-    state.web.clone().ok_or_else(|| {
-        let problem = "this daemon serves no page: it does not serve HTTP";
-        HttpProblem::new(ErrorCode::Initialization, problem, None)
-            .with_hint("`ostler serve` does, or a daemon with the setting http.port")
+    state.web.clone().ok_or_else(|| match &state.http_problem {
+        Some(problem) => {
+            let message = format!("HTTP is not served: {problem}");
+            HttpProblem::new(ErrorCode::Initialization, message, None).with_hint(HTTP_PROBLEM_HINT)
+        }
+        None => {
+            let problem = "this daemon serves no page: it does not serve HTTP";
+            HttpProblem::new(ErrorCode::Initialization, problem, None)
+                .with_hint("`ostler serve` does, or a daemon with the setting http.port")
+        }
     })
 }
 

@@ -37,6 +37,6 @@ pub fn parse_session_name(name: &str) -> Result<SessionName, HttpProblem> {
     }
     Err(HttpProblem::value(format!(
         "header '{SESSION_HEADER}' is no session name; allowed: 1 to {SESSION_NAME_BYTES} \
-         printable ASCII characters"
+         printable ASCII characters without spaces"
     )))
 }

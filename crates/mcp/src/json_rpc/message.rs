@@ -1,5 +1,6 @@
 //! Parses one line of the client: a message, a batch of messages, or an error. Pure.
 
+use ostler_render::truncated;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientRequest, CustomRequest, ErrorCode, ErrorData, GetMeta as _, JsonRpcMessage, RequestId,
@@ -8,6 +9,10 @@ use rmcp::service::RxJsonRpcMessage;
 use serde_json::{Value, json};
 
 use super::params::params_problem;
+use super::repeated_key::repeated_key;
+
+/// The most characters of a key that an error quotes.
+const KEY_CHARS: usize = 100;
 
 /// The error of a request whose id is that of an unanswered one.
 pub(crate) const IN_FLIGHT: &str =
@@ -64,9 +69,25 @@ pub(crate) fn parse_message(line: &[u8]) -> ParsedLine {
     if line.iter().all(u8::is_ascii_whitespace) {
         return ParsedLine::Blank;
     }
-    match serde_json::from_slice::<IncomingMessage>(line) {
+    let parsed = match serde_json::from_slice::<IncomingMessage>(line) {
         Ok(message) => check_params(message),
         Err(_) => diagnose(line),
+    };
+    if let ParsedLine::Malformed(malformed) = parsed {
+        return ParsedLine::Malformed(name_repeated_key(malformed, line));
+    }
+    parsed
+}
+
+/// The error, or that a key is given twice where that is the cause.
+fn name_repeated_key(malformed: Malformed, line: &[u8]) -> Malformed {
+    let is_json = malformed.error.code != ErrorCode::PARSE_ERROR;
+    match repeated_key(line).filter(|_| is_json) {
+        Some(key) => {
+            let message = format!("the key '{}' is given twice", truncated(&key, KEY_CHARS));
+            Malformed::request(malformed.id, message)
+        }
+        None => malformed,
     }
 }
 

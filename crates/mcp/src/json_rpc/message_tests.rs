@@ -105,6 +105,30 @@ fn malformed_params_of_every_known_method_are_invalid_params() {
 }
 
 #[test]
+fn a_key_given_twice_is_named() {
+    for (line, expected) in [
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}"#,
+            "the key 'method' is given twice",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{}}"#,
+            "the key 'params' is given twice",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5,"name":6}}"#,
+            "the key 'params.name' is given twice",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":5}}"#,
+            "params of tools/list: _meta must be an object",
+        ),
+    ] {
+        assert_eq!(error(line.as_bytes())["error"]["message"], expected);
+    }
+}
+
+#[test]
 fn what_must_not_be_answered_is_not() {
     let ignored: [&[u8]; 3] = [
         br#"{"jsonrpc":"1.0","method":"x"}"#,

@@ -1,13 +1,18 @@
 //! Describes params that are not those of their method. Pure.
 
+use ostler_render::truncated;
+use rmcp::ErrorData;
 use rmcp::model::{
-    CancelTaskParams, CompleteRequestParams, CustomRequest, GetPromptRequestParams, GetTaskParams,
-    InitializeRequestParams, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    RequestMetaObject, SubscribeRequestParams, SubscriptionsListenRequestParams,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    CancelTaskParams, CompleteRequestParams, CustomRequest, ErrorCode, GetPromptRequestParams,
+    GetTaskParams, InitializeRequestParams, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, RequestMetaObject, SubscribeRequestParams,
+    SubscriptionsListenRequestParams, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+/// The most characters of a method's name in an error.
+const METHOD_CHARS: usize = 100;
 
 /// Methods that do not exist in revision 2026-07-28 and later.
 const HANDSHAKE_METHODS: [&str; 4] = [
@@ -16,6 +21,27 @@ const HANDSHAKE_METHODS: [&str; 4] = [
     "resources/subscribe",
     "resources/unsubscribe",
 ];
+
+/// Refuses the cursor of a list that has one page.
+pub(crate) fn refuse_cursor(
+    page: Option<PaginatedRequestParams>,
+    list: &str,
+) -> Result<(), ErrorData> {
+    match page.and_then(|page| page.cursor) {
+        None => Ok(()),
+        Some(_) => {
+            let message = format!("cursor is none that an earlier {list} answered");
+            Err(ErrorData::invalid_params(message, None))
+        }
+    }
+}
+
+/// The error for a method that does not exist.
+pub(crate) fn unknown_method(method: &str) -> ErrorData {
+    let method = truncated(method, METHOD_CHARS);
+    let message = format!("unknown method '{method}'");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
+}
 
 /// The problem with the params of a known method; none for other methods.
 pub(crate) fn params_problem(request: &CustomRequest, meta: &RequestMetaObject) -> Option<String> {
@@ -46,13 +72,20 @@ pub(crate) fn params_problem(request: &CustomRequest, meta: &RequestMetaObject) 
         _ => return None,
     };
     let params = request.params.clone().unwrap_or(Value::Object(Map::new()));
-    let problem = if params.is_object() {
-        check(params)
-    } else {
-        Some("they must be an object".to_owned())
+    let problem = match params.as_object().map(other_problem) {
+        Some(other) => check(params).unwrap_or_else(|| other.to_owned()),
+        None => "they must be an object".to_owned(),
     };
-    let problem = problem.unwrap_or_else(|| "_meta must be an object".to_owned());
     Some(format!("params of {}: {problem}", request.method))
+}
+
+/// The problem with params whose own fields are right.
+fn other_problem(params: &Map<String, Value>) -> &'static str {
+    match params.get("_meta") {
+        Some(Value::Object(_)) => "a field of _meta has the wrong type",
+        Some(_) => "_meta must be an object",
+        None => "they are not those of the method",
+    }
 }
 
 fn type_mismatch<T: DeserializeOwned>(params: Value) -> Option<String> {
@@ -86,6 +119,6 @@ fn describe_call_params(params: Option<&Value>) -> String {
     } else if is_wrong("requestState", Value::is_string) {
         "params.requestState must be a string".to_owned()
     } else {
-        "params._meta is malformed: it must be an object".to_owned()
+        format!("params of tools/call: {}", other_problem(params))
     }
 }

@@ -6,7 +6,7 @@ use ostler_model::Cursor;
 
 use super::head_tail::page_rows;
 use super::{RowSlice, focus_on_matches, with_pattern_encoding};
-use crate::{OutputRow, elide_middle};
+use crate::{OutputRow, cut_row};
 
 /// The most bytes of a character.
 const CHAR_BYTES: u64 = 4;
@@ -105,7 +105,7 @@ impl PageReader<'_> {
         let mut read = self.render_lines(1, bytes)?;
         if !self.fits(&read) {
             for row in &mut read.rows {
-                elide_middle(&mut row.text, LONG_LINE_CHARS.min(self.chars / 4));
+                cut_row(row, LONG_LINE_CHARS.min(self.chars / 4));
             }
             read.blocks = (self.render_rows)(read.rows.clone());
         }

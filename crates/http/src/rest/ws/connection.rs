@@ -13,6 +13,8 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use ostler_interface::http::HttpProblem;
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_tungstenite::tungstenite::Error as WsError;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
 
 use crate::listen::{ConnectionPermit, LocalAddr};
 use crate::rest::response::RestResult;
@@ -66,6 +68,12 @@ pub(super) enum WsCloseReason {
     Disconnected,
     /// The client sent nothing for too long.
     TimedOut,
+    /// The client sent a message that is longer than allowed.
+    MessageTooLarge,
+    /// The client sent a text that is not UTF-8.
+    InvalidText,
+    /// The client sent something else that is not WebSocket.
+    ProtocolError,
     /// The session cannot be read.
     ReadFailed,
 }
@@ -164,7 +172,20 @@ pub(super) async fn next_message(
     };
     match next {
         Some(Ok(message)) => Ok(message),
-        Some(Err(_)) | None => Err(WsCloseReason::Disconnected),
+        Some(Err(error)) => Err(reason_of_error(error)),
+        None => Err(WsCloseReason::Disconnected),
+    }
+}
+
+fn reason_of_error(error: axum::Error) -> WsCloseReason {
+    match error.into_inner().downcast_ref::<WsError>() {
+        Some(WsError::Capacity(_)) => WsCloseReason::MessageTooLarge,
+        Some(WsError::Utf8(_)) => WsCloseReason::InvalidText,
+        Some(WsError::Protocol(ProtocolError::ResetWithoutClosingHandshake)) => {
+            WsCloseReason::Disconnected
+        }
+        Some(WsError::Protocol(_)) => WsCloseReason::ProtocolError,
+        Some(_) | None => WsCloseReason::Disconnected,
     }
 }
 
@@ -188,6 +209,8 @@ pub(super) async fn close(sink: &mut SplitSink<WebSocket, Message>, reason: WsCl
 }
 
 fn close_frame(reason: WsCloseReason) -> CloseFrame {
+    const TOO_LARGE: &str = "a message has at most 65536 bytes";
+    const { assert!(MESSAGE_BYTES == 65_536) };
     let (code, reason) = match reason {
         WsCloseReason::SessionEnded => (close_code::NORMAL, "the session ended"),
         WsCloseReason::TaskEnded => (close_code::NORMAL, "the task ended"),
@@ -195,6 +218,9 @@ fn close_frame(reason: WsCloseReason) -> CloseFrame {
         WsCloseReason::TokenEnded(end) => (close_code::POLICY, end.as_str()),
         WsCloseReason::Disconnected => (close_code::NORMAL, ""),
         WsCloseReason::TimedOut => (close_code::POLICY, "nothing was heard for too long"),
+        WsCloseReason::MessageTooLarge => (close_code::SIZE, TOO_LARGE),
+        WsCloseReason::InvalidText => (close_code::INVALID, "a text is not UTF-8"),
+        WsCloseReason::ProtocolError => (close_code::PROTOCOL, "a frame is no WebSocket frame"),
         WsCloseReason::ReadFailed => (close_code::ERROR, "the session cannot be read"),
     };
     CloseFrame {

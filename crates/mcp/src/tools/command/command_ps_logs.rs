@@ -96,7 +96,8 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
         headings: false,
         ..ExcerptBudget::new(REPLY_CHARS - FRAME_CHARS, block_lines)
     };
-    let printed = if query.from.is_some() && query.tail.is_none() {
+    let empty_text = empty_text(&query);
+    let mut printed = if query.from.is_some() && query.tail.is_none() {
         read_forward(&journal, &info, query, label, budget).await?
     } else {
         let slice = read_slice(&journal, &info, query).await?;
@@ -107,7 +108,9 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
             excerpt(material, budget)
         })
     };
-    Ok(reply(&info, printed))
+    let cut_line = printed.cut_line_note(call, &info);
+    printed.notes.extend(cut_line);
+    Ok(reply(&info, printed, empty_text))
 }
 
 /// The next page from a position on.
@@ -128,8 +131,23 @@ async fn read_forward(
     Ok(OutputBlocks::from_page(page, notes))
 }
 
-fn reply(info: &ExecutionInfo, printed: OutputBlocks) -> ToolReply {
-    let footer = render_footer(info, &printed);
+/// What an answer without output says.
+const fn empty_text(query: &LineQuery) -> &'static str {
+    match query {
+        LineQuery { tail: Some(0), .. } => "[tail is 0: no output is shown]\n",
+        LineQuery {
+            grep: None,
+            since: None,
+            until: None,
+            from: Some(_),
+            ..
+        } => "[no newer output]\n",
+        _ => "[no output matches]\n",
+    }
+}
+
+fn reply(info: &ExecutionInfo, printed: OutputBlocks, empty_text: &str) -> ToolReply {
+    let footer = render_footer(info, &printed, empty_text);
     let mut fields = json!({
         "id": info.id.short(),
         "status": info.status().process,
@@ -246,7 +264,7 @@ impl LinePrefix {
 }
 
 /// The process status, and how to continue.
-fn render_footer(info: &ExecutionInfo, printed: &OutputBlocks) -> String {
+fn render_footer(info: &ExecutionInfo, printed: &OutputBlocks, empty_text: &str) -> String {
     let status = info.status().process.as_str();
     let next = printed.next;
     let mut text = match &info.state.ending {
@@ -254,7 +272,7 @@ fn render_footer(info: &ExecutionInfo, printed: &OutputBlocks) -> String {
         None => format!("[status: {status}; later output: since=\"{next}\"]"),
     };
     if printed.excerpt.blocks.is_empty() {
-        text.insert_str(0, "[no output matches]\n");
+        text.insert_str(0, empty_text);
     }
     if printed.excerpt.omitted.is_some() {
         text.push_str("\n[what is omitted: since=\"<its cursor>\", or narrow with grep]");

@@ -54,7 +54,7 @@ pub(super) async fn start_in_terminal(
         timeout: launch.options.timeout.unwrap_or_default(),
     };
     let waited = settle::wait_session(call, &id, &wait, Some(Cursor::START)).await;
-    let outcome = settle::outcome_of_start(waited, info)?;
+    let outcome = settle::outcome_of_start(call, waited, info)?;
     outcome.waited.info.ensure_spawned()?;
     let failure = execution_reply::ending_failure(&outcome.waited.info);
     let problem = launch

@@ -39,7 +39,9 @@ pub(in crate::tools) async fn add_notes(
     info: &ExecutionInfo,
     output: &OutputBlocks,
 ) {
-    for line in output.notes.iter().chain(info.state.degradations()) {
+    let cut_line = output.cut_line_note(call, info);
+    let output_notes = output.notes.iter().chain(&cut_line);
+    for line in output_notes.chain(info.state.degradations()) {
         add_note(text, line);
     }
     for line in isolation_notes(call, info) {

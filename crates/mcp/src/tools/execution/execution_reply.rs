@@ -6,12 +6,13 @@ use ostler_journal::LineQuery;
 use ostler_model::duration;
 use ostler_model::termination::{Termination, TerminationCause};
 use ostler_model::{Cursor, ErrorCode, Phase};
-use ostler_render::{ExcerptBudget, FAILURE_CHARS, clean, has_cut_line, truncated};
+use ostler_render::{ExcerptBudget, FAILURE_CHARS, clean, truncated};
 use serde_json::{Map, Value, json};
 
 use super::fields::isolation_body;
 use super::isolation_notes::{isolation_notes, overlay_summary};
-use super::{call_name, end_text, raw, repl};
+use super::next_calls::next_calls;
+use super::{end_text, raw, repl};
 use crate::elicit::{self, PendingPrompt};
 use crate::output::{OutputBlocks, read_selected, read_whole_page};
 use crate::reply::{ResourceLink, ToolReply};
@@ -97,7 +98,7 @@ pub(in crate::tools) async fn execution_reply(
     let changes = overlay_summary(call, &waited.info).await;
     let tail = |of_output: &[String]| {
         let all = [of_output, &notes].concat();
-        render_footer(waited, pending.as_ref(), &all)
+        render_footer(call, waited, pending.as_ref(), &all)
     };
     let changes = changes.unwrap_or_default();
     let frame = render_header(waited, LONGEST_CURSOR) + &tail(&[]) + &changes;
@@ -212,12 +213,8 @@ async fn read_body(
         cut: output.is_cut(),
     };
     output.add_fields(&mut body.fields);
-    body.notes.extend(remaining_note(&output));
-    if has_cut_line(&body.text) {
-        let id = info.id.short();
-        let note = format!("a line is cut: process output of {id} with raw true has all of it");
-        body.notes.push(note);
-    }
+    body.notes.extend(remaining_note(call, &output));
+    body.notes.extend(output.cut_line_note(call, info));
     if body.text.is_empty() {
         body.notes
             .extend(empty_note(&selection.query).map(str::to_owned));
@@ -232,14 +229,19 @@ fn is_success(info: &ExecutionInfo) -> bool {
 }
 
 /// What follows a page.
-fn remaining_note(output: &OutputBlocks) -> Option<String> {
+fn remaining_note(call: ToolCall<'_>, output: &OutputBlocks) -> Option<String> {
     let lines = match output.lines_left {
         0 => return None,
         1 => "1 more line".to_owned(),
         left => format!("{left} more lines"),
     };
+    let action = if call.client_context.tools.offers("process") {
+        "output"
+    } else {
+        "logs"
+    };
     Some(format!(
-        "{lines}; the next page: action output with cursor \"{}\"",
+        "{lines}; the next page: action {action} with cursor \"{}\"",
         output.next
     ))
 }
@@ -312,7 +314,7 @@ fn status_text(waited: &WaitOutcome) -> &'static str {
 }
 
 /// `10.0s`; milliseconds for short times.
-fn format_time(info: &ExecutionInfo) -> String {
+pub(in crate::tools) fn format_time(info: &ExecutionInfo) -> String {
     let seconds = info.duration().as_secs_f64();
     if seconds < 0.1 {
         format!("{seconds:.3}s")
@@ -323,6 +325,7 @@ fn format_time(info: &ExecutionInfo) -> String {
 
 /// Why the wait ended, notes, and how to continue.
 fn render_footer(
+    call: ToolCall<'_>,
     waited: &WaitOutcome,
     pending: Option<&PendingPrompt>,
     notes: &[String],
@@ -339,33 +342,10 @@ fn render_footer(
         let is_pending = pending.is_some_and(|approval| !approval.is_refused);
         let is_secret = matches!(&waited.end, WaitEnd::Prompt(prompt) if prompt.secret);
         if !is_pending || is_secret {
-            lines.push(next_calls(waited, is_refused));
+            lines.push(next_calls(call, waited, is_refused));
         }
     }
     lines.join("\n")
-}
-
-/// The next calls to make, including how to answer a prompt. A prompt that a person refused to
-/// answer is not for the agent to answer.
-fn next_calls(waited: &WaitOutcome, is_refused: bool) -> String {
-    let stop = if waited.info.spec.lifetime.plan().is_some() {
-        let name = call_name(&waited.info);
-        format!("end it: service stop, name \"{name}\"")
-    } else {
-        "end it: process_control stop".to_owned()
-    };
-    match &waited.end {
-        WaitEnd::Prompt(prompt) if prompt.secret || is_refused => format!("[{stop}]"),
-        WaitEnd::Prompt(_)
-        | WaitEnd::Exit
-        | WaitEnd::Pattern(_)
-        | WaitEnd::Ready
-        | WaitEnd::NotReady(_)
-        | WaitEnd::Output
-        | WaitEnd::Idle
-        | WaitEnd::TimedOut
-        | WaitEnd::Nothing => format!("[go on: process wait; {stop}]"),
-    }
 }
 
 /// The condition that was met.

@@ -63,6 +63,11 @@ impl ToolAction {
 pub(in crate::tools) fn parse_ids(arguments: &mut Arguments) -> Result<Vec<String>, ApiError> {
     let mut ids: Vec<String> = Vec::new();
     for id in arguments.ids("ids") {
+        if id.is_empty() {
+            return Err(ApiError::value(
+                "parameter 'ids' has an empty id; allowed: ids that exec or action 'list' answered",
+            ));
+        }
         if !ids.contains(&id) {
             ids.push(id);
         }

@@ -1,7 +1,7 @@
 //! Parses the command: a script, or a program and its arguments.
 
 use ostler_engine::StartRequest;
-use ostler_model::{ByteString, Command};
+use ostler_model::{ByteString, Command, SCRIPT_BYTES};
 
 use crate::tool_call::ToolCall;
 use ostler_interface::error::ApiError;
@@ -39,11 +39,32 @@ pub(in crate::tools) fn parse_command(
                 args: words.collect(),
             })
         }
-        Some(CommandArgument::Script(script)) => Ok(Command::Shell {
-            shell: ByteString::from(shell.unwrap_or(SHELL)),
-            script: script.into(),
-        }),
+        Some(CommandArgument::Script(script)) => {
+            check_script(&script)?;
+            Ok(Command::Shell {
+                shell: ByteString::from(shell.unwrap_or(SHELL)),
+                script: script.into(),
+            })
+        }
     }
+}
+
+/// Refuses a script that no shell can be given: the engine would name the argument it becomes.
+fn check_script(script: &str) -> Result<(), ApiError> {
+    if script.contains('\0') {
+        return Err(ApiError::value(
+            "the script in 'command' contains a NUL byte",
+        ));
+    }
+    if script.len() > SCRIPT_BYTES {
+        let message = format!(
+            "the script in 'command' is {} bytes long, at most {SCRIPT_BYTES} are allowed",
+            script.len()
+        );
+        let hint = "write a longer script to a file and run that";
+        return Err(ApiError::value(message).with_hint(hint));
+    }
+    Ok(())
 }
 
 /// Chooses an installed shell for a script. Must be called when the request's environment is

@@ -1,6 +1,9 @@
 //! Texts that depend on the tool family: two families use terminals.
 
+use ostler_engine::ExecutionInfo;
 use ostler_model::Cursor;
+
+use crate::tools::execution::execution_reply;
 
 /// The tool family of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +26,16 @@ impl ToolFamily {
                 };
                 format!(" | cursor {cursor}")
             }
+        }
+    }
+
+    /// The run time in the first line, as `exec` has it.
+    pub(super) fn time_text(self, info: &ExecutionInfo) -> String {
+        let time = || execution_reply::format_time(info);
+        match (self, info.state.is_finished()) {
+            (Self::Pty, _) => String::new(),
+            (Self::Core, true) => format!(", {}", time()),
+            (Self::Core, false) => format!(" {}", time()),
         }
     }
 

@@ -46,6 +46,60 @@ pub(super) fn incomplete_tail(bytes: &[u8]) -> usize {
     }
 }
 
+/// Number of bytes at the beginning that belong to a control sequence that began in `before`, the
+/// output before them. A line end ends any sequence, as where lines are rendered.
+pub(super) fn sequence_rest(before: &[u8], bytes: &[u8]) -> usize {
+    let mut parser = EscapeParser::default();
+    parser.advance(&before[line_start(before)..], |_, _| {});
+    if parser.is_in_text() {
+        0
+    } else {
+        sequence_end(parser, bytes)
+    }
+}
+
+/// Where a piece of output that is to end at `end` ends between characters and control sequences:
+/// before the incomplete one there; after it, where the piece begins with it, or at the end of the
+/// bytes.
+pub(super) fn whole_end(bytes: &[u8], end: usize) -> usize {
+    let line_start = line_start(&bytes[..end]);
+    let mut parser = EscapeParser::new(line_start as u64);
+    parser.advance(&bytes[line_start..end], |_, _| {});
+    if !parser.is_in_text() {
+        return match usize::try_from(parser.sequence_offset()) {
+            Ok(0) | Err(_) => end + sequence_end(parser, &bytes[end..]),
+            Ok(start) => start,
+        };
+    }
+    match end - partial_character(&bytes[..end]) {
+        0 => {
+            let is_whole = |end: &usize| partial_character(&bytes[..*end]) == 0;
+            (end..bytes.len()).find(is_whole).unwrap_or(bytes.len())
+        }
+        whole => whole,
+    }
+}
+
+/// Number of bytes up to the end of the parser's incomplete sequence, or of its line.
+fn sequence_end(mut parser: EscapeParser, bytes: &[u8]) -> usize {
+    for (at, byte) in bytes.iter().enumerate() {
+        if *byte == b'\n' {
+            return at;
+        }
+        parser.advance(std::slice::from_ref(byte), |_, _| {});
+        if parser.is_in_text() {
+            return at + 1;
+        }
+    }
+    bytes.len()
+}
+
+/// Where the last line begins.
+fn line_start(bytes: &[u8]) -> usize {
+    let line_end = bytes.iter().rposition(|&byte| byte == b'\n');
+    line_end.map_or(0, |at| at + 1)
+}
+
 fn partial_character(bytes: &[u8]) -> usize {
     let longest = bytes.len().min(3);
     let half = (1..=longest).find(|&length| bytes[bytes.len() - length] & 0xc0 == 0xc0);
@@ -113,6 +167,35 @@ mod tests {
         ] {
             assert_eq!(incomplete_tail(bytes), left, "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn a_piece_ends_between_sequences_and_characters() {
+        for (text, end, expected) in [
+            ("abc", 2, 2),
+            ("ab\x1b[1;31mc", 4, 2),
+            ("\x1b[1;31mc", 3, 7),
+            ("\x1b]0;title\x07c", 1, 10),
+            ("\x1b]0;title", 1, 9),
+            ("\x1b]0;ti\nabc", 1, 6),
+            ("\x1b]0;ti\nabc", 8, 8),
+            ("a\u{20ac}b", 2, 1),
+            ("\u{20ac}b", 1, 3),
+            ("\u{20ac}", 1, 3),
+            ("", 0, 0),
+        ] {
+            assert_eq!(whole_end(text.as_bytes(), end), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_rest_of_a_sequence_is_no_text() {
+        assert_eq!(sequence_rest(b"a\x1b[1;", b"31mb"), 3);
+        assert_eq!(sequence_rest(b"a\x1b]0;t", b"itle\x07b"), 5);
+        assert_eq!(sequence_rest(b"a\x1b]0;t", b"itle"), 4);
+        assert_eq!(sequence_rest(b"a\x1b]0;t\n", b"itle"), 0);
+        assert_eq!(sequence_rest(b"a\x1b[1m", b"31mb"), 0);
+        assert_eq!(sequence_rest(b"", b"31mb"), 0);
     }
 
     proptest! {

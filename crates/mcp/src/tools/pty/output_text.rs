@@ -22,6 +22,8 @@ use ostler_interface::output_reader::{encoding, read_slice, run_read, run_read_o
 const WHOLE_BYTES: u64 = 256 * 1024;
 /// The number of bytes at either end of a larger range in which a line end is searched.
 const EDGE_BYTES: u64 = 16 * 1024;
+/// The number of bytes before a range in which a control sequence may begin that ends in it.
+const CONTEXT_BYTES: u64 = 64 * 1024;
 
 /// The text of a range.
 #[derive(Debug, Default)]
@@ -108,21 +110,40 @@ pub(super) async fn has_line(call: ToolCall<'_>, info: &ExecutionInfo, from: u64
     lines.iter().any(is_visible)
 }
 
-/// Where a page of a range ends: after its last line end, or at its end where there is none.
-pub(super) async fn page_end(
+/// A page of about this many bytes at the beginning of a range: up to its last line end, or all of
+/// it where there is none. It ends between characters and control sequences.
+pub(super) async fn page_range(
     call: ToolCall<'_>,
     info: &ExecutionInfo,
-    from: u64,
-    to: u64,
-) -> Result<u64, ApiError> {
+    all: SpanRange,
+    length: u64,
+) -> Result<SpanRange, ApiError> {
     let journal = call.engine.journal(call.caller, &info.id.short())?;
-    let length = to.saturating_sub(from);
-    let read = run_read_of_size(&journal, length, move |journal| {
-        read_range(journal, from, to)
-    });
-    let (bytes, first, _) = read.await?;
-    let line_end = bytes.iter().rposition(|&byte| byte == b'\n');
-    Ok(line_end.map_or(to, |at| first + at as u64 + 1))
+    let mut to = all.to;
+    for read_bytes in [length + EDGE_BYTES, WHOLE_BYTES] {
+        let read_to = all.to.min(all.from + read_bytes);
+        let read = run_read_of_size(&journal, read_bytes, move |journal| {
+            Ok(page_end(&read_in_text(journal, all.from, read_to)?, length))
+        });
+        to = read.await?;
+        if to < read_to {
+            break;
+        }
+    }
+    Ok(SpanRange {
+        to,
+        can_grow: all.can_grow && to == all.to,
+        ..all
+    })
+}
+
+/// Where a page of the range ends.
+fn page_end(read: &RangeRead, length: u64) -> u64 {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let most = length.min(read.bytes.len());
+    let line_end = read.bytes[..most].iter().rposition(|&byte| byte == b'\n');
+    let end = line_end.map_or(most, |at| at + 1);
+    read.first + fullscreen::whole_end(&read.bytes, end) as u64
 }
 
 /// Raw bytes of a small range.
@@ -153,7 +174,11 @@ async fn read_whole(
     let encoding = encoding(info);
     let length = range.to.saturating_sub(range.from);
     let read = run_read_of_size(journal, length, move |journal| {
-        let (mut bytes, first, gap) = read_range(journal, range.from, range.to)?;
+        let RangeRead {
+            mut bytes,
+            first,
+            gap,
+        } = read_in_text(journal, range.from, range.to)?;
         if range.can_grow {
             let kept = bytes.len() - fullscreen::incomplete_tail(&bytes);
             bytes.truncate(kept);
@@ -244,6 +269,31 @@ fn append_rows(slice: &mut RowSlice, rows: Vec<OutputRow>) {
     } else {
         slice.front.extend(rows);
     }
+}
+
+/// The bytes of a range, without the rest of a control sequence that began before it.
+struct RangeRead {
+    bytes: Vec<u8>,
+    /// The offset of the first of them.
+    first: u64,
+    /// Output that is gone before them.
+    gap: Option<Gap>,
+}
+
+fn read_in_text(journal: &Journal, from: u64, to: u64) -> Result<RangeRead, ReadError> {
+    let (mut bytes, first, gap) = read_range(journal, from, to)?;
+    let context = from.saturating_sub(CONTEXT_BYTES);
+    let before = match gap {
+        None if context < from => read_range(journal, context, from)?.0,
+        None | Some(_) => Vec::new(),
+    };
+    let rest = fullscreen::sequence_rest(&before, &bytes);
+    bytes.drain(..rest);
+    Ok(RangeRead {
+        bytes,
+        first: first + rest as u64,
+        gap,
+    })
 }
 
 /// Bytes between two offsets, their actual start, and the bytes gone before them.

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ostler_engine::{TerminalPage, TerminalPageQuery, WaitEnd, WaitFor, WaitOutcome};
+use ostler_engine::{
+    ExecutionInfo, TerminalPage, TerminalPageQuery, WaitEnd, WaitFor, WaitOutcome,
+};
 use ostler_model::Cursor;
 use ostler_render::REPLY_CHARS;
 use serde_json::{Value, json};
@@ -77,6 +79,9 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
         )
         .into());
     }
+    if let Some(offset) = offset.filter(|it| view == "text" && *it > info.output_end) {
+        return Err(beyond_output(&info, offset).into());
+    }
     let unread = offset.or_else(|| call.unread_from(&info));
     let from = unread.map(|offset| Cursor { offset, event: 0 });
     let now = info.cursor();
@@ -104,6 +109,15 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
             Ok(reply.into_reply(None).await)
         }
     }
+}
+
+fn beyond_output(info: &ExecutionInfo, offset: u64) -> ApiError {
+    ApiError::value(format!(
+        "parameter 'offset' is {offset}, beyond the output of {}, which ends at {}; allowed: an \
+         offset of an answer about this session, or none",
+        info.id.short(),
+        info.output_end
+    ))
 }
 
 /// A client that was shown nothing yet waits for output from now on.

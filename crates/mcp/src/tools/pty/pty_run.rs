@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use ostler_engine::{ExecutionInfo, ShellCommand, ShellEnd, ShellRun, WaitEnd, WaitOutcome};
 use ostler_model::duration;
+use ostler_terminal::ShellState;
 use serde_json::{Value, json};
 
 use super::output_text;
@@ -77,9 +78,10 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let max_wait = call.context.max_wait();
     let timeout = max_wait.map_or(timeout, |patience| patience.min(timeout));
     let started_at = Instant::now();
-    let waited_from = match &request {
-        RunRequest::Script(_) => None,
-        RunRequest::Running(from) => Some(*from),
+    let timed = match &request {
+        RunRequest::Running(from) => TimedPart::Wait(Some(*from)),
+        RunRequest::Script(_) if idempotency.is_some_and(|it| it.is_retry) => TimedPart::Wait(None),
+        RunRequest::Script(_) => TimedPart::Command,
     };
     let result = match request {
         RunRequest::Script(script) => {
@@ -102,34 +104,51 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let shell_run = result.map_err(|error| session::session_failure(call, &id, error))?;
     let time = CallTime {
         elapsed: started_at.elapsed(),
-        waited_from,
+        timed,
     };
     Ok(run_reply(call, shell_run, &before, time).await?)
 }
 
-/// How long a call took: from the typing of its command, or of a wait for an earlier one.
+/// How long a call took.
 #[derive(Debug, Clone, Copy)]
 struct CallTime {
     elapsed: Duration,
-    /// The offset of the command that was waited for.
-    waited_from: Option<u64>,
+    timed: TimedPart,
+}
+
+/// What the time of a call measures.
+#[derive(Debug, Clone, Copy)]
+enum TimedPart {
+    /// The command, from its typing on.
+    Command,
+    /// The wait for a command that was typed before: the one whose output began at this offset, or
+    /// that of an earlier attempt at this request.
+    Wait(Option<u64>),
 }
 
 impl CallTime {
     /// As text of the first line.
     fn text(self) -> String {
         let elapsed = duration::seconds(self.elapsed);
-        match self.waited_from {
-            None => elapsed,
-            Some(_) => format!("waited {elapsed}"),
+        match self.timed {
+            TimedPart::Command => elapsed,
+            TimedPart::Wait(_) => format!("waited {elapsed}"),
         }
     }
 
     /// The name of its field.
     const fn field(self) -> &'static str {
-        match self.waited_from {
-            None => "execution_time",
-            Some(_) => "waited_time",
+        match self.timed {
+            TimedPart::Command => "execution_time",
+            TimedPart::Wait(_) => "waited_time",
+        }
+    }
+
+    /// The offset in the call.
+    const fn offset(self) -> Option<u64> {
+        match self.timed {
+            TimedPart::Command => None,
+            TimedPart::Wait(offset) => offset,
         }
     }
 }
@@ -163,7 +182,9 @@ async fn run_reply(
         info,
     } = shell_run;
     let id = info.id.short();
-    let is_alive = session::find_session(call, &id).is_ok_and(|info| !info.state.is_finished());
+    let session = session::find_session(call, &id);
+    let is_alive = session.as_ref().is_ok_and(|info| !info.state.is_finished());
+    let ending = session.ok().and_then(|info| session::ending_text(&info));
     // `exec` in a shell replaces it with another program.
     let is_replaced = end == ShellEnd::ShellEnded && is_alive;
     let first = if is_replaced {
@@ -172,7 +193,7 @@ async fn run_reply(
             time.text()
         )
     } else {
-        first_line(&id, &end, time)
+        first_line(&id, &end, ending.as_deref(), time)
     };
     let unread = call.unread_from(before);
     let end_offset = info.output_end;
@@ -211,6 +232,7 @@ async fn run_reply(
     if matches!(end, ShellEnd::Finished { .. }) {
         // The prompt after it.
         reply.extend_shown_end(end_offset);
+        reply = reply.of_ended_command();
     }
     for (name, value) in end_fields(&end) {
         reply.set_field(name, value);
@@ -218,14 +240,16 @@ async fn run_reply(
     reply.set_field(time.field(), duration::as_seconds(time.elapsed));
     reply.set_next(if is_replaced {
         Some("the session goes on with it: pty_write and pty_read".to_owned())
+    } else if end == ShellEnd::NoMarker && time.offset().is_some() {
+        Some(step_without_end(call, &id).await)
     } else {
-        next_step(&id, &end, from, time)
+        next_step(&id, &end, from)
     });
     Ok(reply.into_reply(Some(first)).await)
 }
 
 /// The result of the command, in one line.
-fn first_line(id: &str, end: &ShellEnd, time: CallTime) -> String {
+fn first_line(id: &str, end: &ShellEnd, ending: Option<&str>, time: CallTime) -> String {
     let elapsed_text = time.text();
     match end {
         ShellEnd::Finished { status, cwd } => {
@@ -236,28 +260,42 @@ fn first_line(id: &str, end: &ShellEnd, time: CallTime) -> String {
         }
         ShellEnd::Prompt(_) => format!("[{id} the command waits for input, {elapsed_text}]"),
         ShellEnd::Incomplete => format!("[{id} the command is incomplete, {elapsed_text}]"),
-        ShellEnd::NoMarker => match time.waited_from {
+        ShellEnd::NoMarker => match time.offset() {
             None => format!("[{id} exit status unknown, {elapsed_text}]"),
             Some(from) => {
                 format!("[{id} no end of a command was found from offset {from}, {elapsed_text}]")
             }
         },
-        ShellEnd::ShellEnded => format!("[{id} the shell has ended, {elapsed_text}]"),
+        ShellEnd::ShellEnded => {
+            let ending = ending.map_or_else(String::new, |it| format!(" ({})", clip(it)));
+            format!("[{id} the shell has ended{ending}, {elapsed_text}]")
+        }
         ShellEnd::TimedOut => format!("[{id} still running, {elapsed_text}]"),
     }
 }
 
+/// How to continue where no command ended after the offset of the call.
+async fn step_without_end(call: ToolCall<'_>, id: &str) -> String {
+    match call.engine.shell_state(call.caller, id).await {
+        Ok(ShellState::Prompt { .. }) => {
+            "the shell is at its prompt: run a command with script; pty_read shows what there is"
+                .to_owned()
+        }
+        Ok(ShellState::Running { since, .. }) => {
+            format!("a command runs; wait: pty_run {{\"session\":\"{id}\",\"offset\":{since}}}")
+        }
+        Ok(ShellState::Unknown | ShellState::Ended { .. } | ShellState::Incomplete { .. })
+        | Err(_) => "pty_read shows what there is".to_owned(),
+    }
+}
+
 /// Notes, and how to continue.
-fn next_step(id: &str, end: &ShellEnd, from: u64, time: CallTime) -> Option<String> {
+fn next_step(id: &str, end: &ShellEnd, from: u64) -> Option<String> {
     match end {
         ShellEnd::Finished { .. } | ShellEnd::Incomplete => None,
         ShellEnd::Prompt(_) => Some(format!(
             "after the answer, wait: pty_run {{\"session\":\"{id}\",\"offset\":{from}}}"
         )),
-        ShellEnd::NoMarker if time.waited_from.is_some() => Some(
-            "the shell is at its prompt: run a command with script; pty_read shows what there is"
-                .to_owned(),
-        ),
         ShellEnd::NoMarker => Some(
             "the shell reads again without having told how the command ended: its prompt was \
              changed. Type with pty_write instead, or open another session"

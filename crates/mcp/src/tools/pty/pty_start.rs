@@ -91,7 +91,8 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = start_guard.id().short();
     // Until its id is published, cancelling the request ends the session.
     let info = call.publish_id(start_guard);
-    let outcome = settle::outcome_of_start(wait_settled(call, &id, timeout).await, info)?;
+    let waited = wait_settled(call, &id, timeout).await;
+    let outcome = settle::outcome_of_start(call, waited, info)?;
     Ok(SessionReply::of_outcome(call, outcome).start_reply().await)
 }
 

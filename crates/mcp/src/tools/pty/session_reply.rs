@@ -50,6 +50,8 @@ pub(in crate::tools) struct SessionReply<'a> {
     activity: Option<Activity>,
     /// Characters for a screen or output.
     body_chars: usize,
+    /// Whether it is about a command that has ended.
+    is_command_ended: bool,
 }
 
 impl<'a> SessionReply<'a> {
@@ -89,6 +91,7 @@ impl<'a> SessionReply<'a> {
             shown_range: None,
             activity: None,
             body_chars: BODY_CHARS,
+            is_command_ended: false,
         }
     }
 
@@ -141,6 +144,12 @@ impl<'a> SessionReply<'a> {
     /// Sets how to continue.
     pub(super) fn set_next(&mut self, next: Option<String>) {
         self.next = next;
+    }
+
+    /// The same for a command that has ended: a prompt that was found before is none of it.
+    pub(super) const fn of_ended_command(mut self) -> Self {
+        self.is_command_ended = true;
+        self
     }
 
     pub(super) const fn info(&self) -> &ExecutionInfo {
@@ -234,12 +243,11 @@ impl<'a> SessionReply<'a> {
         let all = self.range_since(from);
         let mut bytes = most.unwrap_or(PAGE_BYTES).min(PAGE_BYTES);
         let span = loop {
-            let mut range = all;
-            if from.saturating_add(bytes) < all.to {
-                range.to =
-                    output_text::page_end(self.call, self.info(), from, from + bytes).await?;
-                range.can_grow = true;
-            }
+            let range = if from.saturating_add(bytes) < all.to {
+                output_text::page_range(self.call, self.info(), all, bytes).await?
+            } else {
+                all
+            };
             let span = self.read_span(range).await?;
             if span.omitted.is_none() || bytes <= MIN_PAGE_BYTES {
                 break span;
@@ -278,7 +286,11 @@ impl<'a> SessionReply<'a> {
     fn with_span(mut self, span: OutputSpan, from: u64) -> Self {
         self.head = self.family.output_range(from, span.next);
         if span.text.is_empty() {
-            self.add_note("no new output");
+            self.add_note(if span.next > from {
+                "only control sequences, no text"
+            } else {
+                "no new output"
+            });
         }
         self.set_span(span, from);
         self
@@ -357,7 +369,8 @@ impl<'a> SessionReply<'a> {
                 (_, false) => "running".to_owned(),
             },
         };
-        format!("[{id} {status_text}{}]", self.head)
+        let time = self.family.time_text(info);
+        format!("[{id} {status_text}{time}{}]", self.head)
     }
 
     /// The condition of the wait, and whether it was met.
@@ -412,6 +425,9 @@ impl<'a> SessionReply<'a> {
             }
             Some(ShellState::Unknown | ShellState::Ended { .. } | ShellState::Running { .. })
             | None => {}
+        }
+        if self.is_command_ended {
+            return None;
         }
         let (line, fields) = self.prompt_line()?;
         self.fields.insert("prompt".to_owned(), fields);

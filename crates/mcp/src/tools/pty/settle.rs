@@ -155,15 +155,14 @@ impl From<WaitOutcome> for SettleOutcome {
 /// The outcome of the wait that follows a start. Where that failed, the start is answered all the
 /// same: it runs or ran, so its id must be reported.
 pub(in crate::tools) fn outcome_of_start(
+    call: ToolCall<'_>,
     waited: Result<SettleOutcome, ToolInterrupt>,
     info: ExecutionInfo,
 ) -> Result<SettleOutcome, ToolInterrupt> {
     match waited {
-        Err(ToolInterrupt::Failed(_)) => Ok(SettleOutcome::from(WaitOutcome {
-            cursor: info.cursor(),
-            end: WaitEnd::Nothing,
-            info,
-        })),
+        Err(ToolInterrupt::Failed(failure)) => {
+            Ok(SettleOutcome::from(wait::failed_wait(call, info, &failure)))
+        }
         waited => waited,
     }
 }

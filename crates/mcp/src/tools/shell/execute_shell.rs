@@ -153,7 +153,7 @@ async fn run_in_background(call: ToolCall<'_>, mut arguments: Arguments) -> Tool
         "process_id": id,
         "status": status,
         "command": command,
-        "pid": info.state.pid,
+        "pid": info.state.shown_pid(),
         "started_at": info.state.started_at,
         "isolation": isolation_body(&info.spec),
     });

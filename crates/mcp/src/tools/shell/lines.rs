@@ -2,10 +2,10 @@
 
 use ostler_engine::ExecutionInfo;
 use ostler_journal::{LineQuery, StreamSet};
-use ostler_model::{ErrorCode, StreamName};
+use ostler_model::{Cursor, ErrorCode, StreamName};
 use ostler_render::{OutputRow, REPLY_CHARS};
 
-use crate::output::output_notes;
+use crate::output::{cut_line_note, output_notes};
 use crate::tool_call::ToolCall;
 use ostler_interface::error::ApiError;
 use ostler_interface::output_reader::{read_slice, unfinished_mode};
@@ -26,6 +26,8 @@ pub(super) enum LineEnd {
     Head(u64),
     /// This many lines from the end.
     Tail(u64),
+    /// This many lines from a position on.
+    After(Cursor, u64),
 }
 
 /// Lines of a stream.
@@ -35,6 +37,8 @@ pub(super) struct LinesRead {
     pub(super) lines: Vec<String>,
     /// Notes about the output itself.
     pub(super) notes: Vec<String>,
+    /// The position after them.
+    pub(super) next: Cursor,
 }
 
 /// Reads lines of one stream.
@@ -44,11 +48,13 @@ pub(super) async fn read_lines(
     stream: StreamName,
     end: LineEnd,
 ) -> Result<LinesRead, ApiError> {
-    let (head, tail) = match end {
-        LineEnd::Head(lines) => (Some(lines), None),
-        LineEnd::Tail(lines) => (None, Some(lines)),
+    let (from, head, tail) = match end {
+        LineEnd::Head(lines) => (None, Some(lines), None),
+        LineEnd::Tail(lines) => (None, None, Some(lines)),
+        LineEnd::After(cursor, lines) => (Some(cursor), Some(lines), None),
     };
     let query = LineQuery {
+        from,
         streams: StreamSet::only(stream),
         head,
         tail,
@@ -60,10 +66,11 @@ pub(super) async fn read_lines(
     let slice = read_slice(&journal, info, query)
         .await
         .map_err(read_failure)?;
-    Ok(LinesRead {
-        notes: output_notes(info, &journal, &slice).map_err(read_failure)?,
-        lines: fit_rows(slice.front, CONTENT_CHARS),
-    })
+    let mut notes = output_notes(info, &journal, &slice).map_err(read_failure)?;
+    let next = slice.next;
+    let (lines, is_cut) = fit_rows(slice.front, CONTENT_CHARS);
+    notes.extend(is_cut.then(|| cut_line_note(call, info)));
+    Ok(LinesRead { lines, notes, next })
 }
 
 /// Words an error with the fixed error codes of these tools.
@@ -72,11 +79,15 @@ fn read_failure(error: ostler_journal::ReadError) -> ApiError {
     ApiError::new(ErrorCode::OutputRetrieval, message)
 }
 
-/// The text of each row; where they exceed the budget, the longest are cut in the middle.
-fn fit_rows(rows: Vec<OutputRow>, budget: usize) -> Vec<String> {
+/// The text of each row; where they exceed the budget, the longest are cut in the middle. Also
+/// whether a row is cut, here or before.
+fn fit_rows(rows: Vec<OutputRow>, budget: usize) -> (Vec<String>, bool) {
     let costs: Vec<usize> = rows.iter().map(|row| json_cost(&row.text)).collect();
     let limit = cut_limit(costs, budget);
-    rows.into_iter().map(|row| cut_middle(row, limit)).collect()
+    let is_cut = |row: &OutputRow| row.is_cut || json_cost(&row.text) > limit;
+    let has_cut_row = rows.iter().any(is_cut);
+    let texts = rows.into_iter().map(|row| cut_middle(row, limit));
+    (texts.collect(), has_cut_row)
 }
 
 /// The common length of the longest lines, so that all fit.
@@ -151,6 +162,7 @@ mod tests {
             lines: 1,
             repeats: 1,
             binary: false,
+            is_cut: false,
             bytes: text.len() as u64 + 1,
             text: text.clone(),
         };
@@ -161,14 +173,15 @@ mod tests {
     fn what_fits_is_whole() {
         let texts = vec!["x".repeat(500), "short".to_owned()];
         let room = 500 + 5 + 2 * QUOTES_CHARS;
-        assert_eq!(fit_rows(rows(&texts), room), texts);
-        assert_ne!(fit_rows(rows(&texts), room - 1), texts);
+        assert_eq!(fit_rows(rows(&texts), room), (texts.clone(), false));
+        let (shown, has_cut_row) = fit_rows(rows(&texts), room - 1);
+        assert!(has_cut_row && shown != texts);
     }
 
     #[test]
     fn the_longest_are_cut_first_and_their_length_is_named() {
         let texts = vec!["x".repeat(50_000), "short".to_owned()];
-        let shown = fit_rows(rows(&texts), 1_000);
+        let (shown, _) = fit_rows(rows(&texts), 1_000);
         assert_eq!(shown[1], "short");
         assert!(
             shown[0].contains("a line of 50001 bytes …]x"),
@@ -184,7 +197,7 @@ mod tests {
             texts in prop::collection::vec("[a-z\"\\\\\té你🦀]{0,300}|x{1500,2200}", 0..=100),
             room in 10_000_usize..20_000,
         ) {
-            let shown = fit_rows(rows(&texts), room);
+            let (shown, _) = fit_rows(rows(&texts), room);
             prop_assert_eq!(shown.len(), texts.len());
             let chars = serde_json::to_string(&shown).unwrap().chars().count();
             prop_assert!(chars <= room + 2, "{chars} of {room}");

@@ -97,6 +97,7 @@ async fn read_tail(
     let LinesRead {
         lines,
         notes: output_notes,
+        ..
     } = read_lines(call, info, src, end).await?;
     notes.extend(output_notes);
     Ok(StreamTail { src, lines })

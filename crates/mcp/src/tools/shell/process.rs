@@ -50,7 +50,7 @@ impl From<&ExecutionInfo> for ShellProcess {
             process_id: info.id.short(),
             command: summary_text(&info.spec.command.display()),
             status: info.status().shell,
-            pid: info.state.pid,
+            pid: info.state.shown_pid(),
             started_at: info.state.started_at.or(info.state.created_at),
             exit_code: ending.and_then(|ending| ending.code),
         }

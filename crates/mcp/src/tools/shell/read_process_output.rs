@@ -1,6 +1,6 @@
 //! `read_process_output`: the first or the last lines of one stream.
 
-use ostler_model::StreamName;
+use ostler_model::{Cursor, StreamName};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -10,6 +10,8 @@ use super::process::{LINES_LIMIT, PROCESS_ID, STREAMS};
 use crate::reply::ToolReply;
 use crate::tool_call::ToolCall;
 use crate::tools::registry::{ToolDefinition, ToolHints, ToolResult};
+use ostler_interface::cursor_argument::{CURSOR_PARAMETER, check_cursor, parse_cursor};
+use ostler_interface::error::ApiError;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 
 /// The note in every answer.
@@ -35,6 +37,11 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
             "Number of lines to read (max 100)",
         )
         .with_default(20),
+        Parameter::optional(
+            "cursor",
+            ParameterKind::Text,
+            "Instead of mode: the first lines from this cursor of an earlier answer on",
+        ),
     ],
     hints: ToolHints::READ_ONLY,
     output: None,
@@ -52,20 +59,33 @@ struct OutputContent {
     lines_returned: usize,
     content: Vec<String>,
     total_size: u64,
+    /// The cursor after these lines, in an answer to one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<Cursor>,
     note: String,
 }
 
 async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = arguments.required_text("process_id");
     let stream = parse_stream(&arguments.required_text("stream"));
+    let is_mode_given = arguments.is_given("mode");
     let mode = arguments.required_text("mode");
     let requested = arguments.count("lines").unwrap_or_default();
     let info = call.info(&id)?;
-    let end = match mode.as_str() {
-        "head" => LineEnd::Head(requested),
-        _ => LineEnd::Tail(requested),
+    let cursor = parse_cursor(&mut arguments)?;
+    check_cursor(&info, CURSOR_PARAMETER, cursor)?;
+    if cursor.is_some() && is_mode_given {
+        return Err(ApiError::value(
+            "parameters 'mode' and 'cursor' are both given; allowed: one of them",
+        )
+        .into());
+    }
+    let end = match (cursor, mode.as_str()) {
+        (Some(cursor), _) => LineEnd::After(cursor, requested),
+        (None, "head") => LineEnd::Head(requested),
+        (None, _) => LineEnd::Tail(requested),
     };
-    let LinesRead { lines, notes } = read_lines(call, &info, stream, end).await?;
+    let LinesRead { lines, notes, next } = read_lines(call, &info, stream, end).await?;
     let stats = call.engine.journal(call.caller, &id)?.stats()?;
     call.mark_notified(&info);
     let mut note = NOTE.to_owned();
@@ -77,11 +97,12 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
         process_id: info.id.short(),
         status: info.status().shell,
         stream,
-        mode,
+        mode: cursor.map_or(mode, |_| "cursor".to_owned()),
         lines_requested: requested,
         lines_returned: lines.len(),
         content: lines,
         total_size: stats.for_stream(stream).bytes,
+        next_cursor: cursor.map(|_| next),
         note,
     }))
 }

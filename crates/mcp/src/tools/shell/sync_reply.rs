@@ -59,7 +59,8 @@ async fn ended_text(
         end_text::add_note(&mut text, &line);
     }
     if output.is_cut() {
-        let line = format!("to read more: read_process_output with process_id \"{id}\"");
+        let line =
+            format!("to read more: read_process_output with process_id \"{id}\" and a cursor");
         end_text::add_note(&mut text, &line);
     }
     end_text::add_notes(&mut text, call, info, output).await;

@@ -3,7 +3,7 @@
 use ostler_api::CommandTemplateBody;
 use ostler_interface::convert::{command_template_body, command_templates_body};
 use ostler_interface::error::ApiError;
-use ostler_interface::pagination::json_chars;
+use ostler_interface::pagination::{bad_cursor, json_chars};
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 use ostler_interface::templates::find_template;
 use ostler_model::ErrorCode;
@@ -58,7 +58,13 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
         return Ok(ToolReply::status(&detail(&command_template_body(entry))?));
     }
     let listing = command_templates_body(&catalog, arguments.text("category").as_deref());
-    let after = arguments.text("cursor").unwrap_or_default();
+    let after = arguments.text("cursor");
+    if let Some(after) = &after
+        && !listing.templates.iter().any(|it| it.id == *after)
+    {
+        return Err(bad_cursor(after).into());
+    }
+    let after = after.unwrap_or_default();
     let rest = listing.templates.iter().filter(|it| it.id > after);
     let mut body = page(rest);
     if !listing.problems.is_empty() {
