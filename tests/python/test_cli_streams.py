@@ -1,13 +1,14 @@
 """Standard streams of the command line: input across the death of the daemon, none at all, exports to pipes and files."""
 
 import os
+import signal
 import stat
 import subprocess
 import threading
 
 import pytest
 
-from harness import until
+from harness import TerminalUser, until
 
 
 def test_input_has_no_hole_when_the_daemon_is_killed(installation):
@@ -137,3 +138,81 @@ def test_history_shows_what_is_named_like_elsewhere(installation):
             lambda name=name: (it := installation.cli("history", "show", name, check=False)).returncode == 0 and it.stdout.decode(),
             10, "a row")
         assert uuid in text, text
+
+
+def state(pid):
+    """The state of a process, see proc(5)."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat_file:
+        return stat_file.read().rsplit(")", 1)[1].split()[0]
+
+
+def test_ctrl_z_pauses_the_command_and_fg_lets_it_go_on(installation):
+    ticks = installation.work / "ticks"
+    loop = f"while :; do echo tick >> {ticks}; sleep 0.05; done"
+    paused = lambda: installation.json("info", "@last")["paused"]
+    with TerminalUser(installation, program=["bash", "--norc", "--noprofile", "-i"], env={"PS1": "> "}) as person:
+        person.wait_for(rb"> ")
+        person.type(f"{installation.binary} run -- sh -c '{loop}'\n")
+        until(lambda: ticks.exists() and ticks.stat().st_size, 20, "the command to work")
+        person.type(b"\x1a")
+        person.wait_for(rb"Stopped")
+        assert paused()
+        size = ticks.stat().st_size
+        person.type("fg\n")
+        until(lambda: ticks.stat().st_size > size, 20, "the command to go on")
+        assert not paused()
+        # What somebody else paused stays paused.
+        installation.cli("pause", "@last")
+        person.type(b"\x1a")
+        person.wait_for(rb"Stopped")
+        person.type("fg\n")
+        client = lambda: os.tcgetpgrp(person.fd)
+        until(lambda: client() != person.pid and state(client()) != "T", 20, "the client to go on")
+        person.type(b"\x1a")
+        person.wait_for(rb"Stopped")
+        assert paused()
+    # The end of the terminal may have ended it.
+    installation.cli("stop", "--force", "@last", check=False)
+
+
+def test_a_command_of_a_shell_goes_on_when_its_client_is_interrupted(installation):
+    shell = installation.cli("shell", "-d", "--", "bash").stdout.decode().strip()
+    with TerminalUser(installation, "exec", shell, "--", "echo begun > mark; sleep 600") as person:
+        until(lambda: (installation.work / "mark").exists(), 20, "the command")
+        person.type(b"\x03")
+        person.wait_for(f"goes on in {shell}; `ostler send {shell} --key ctrl-c` interrupts it".encode())
+        assert person.wait_exit() == 130
+    installation.cli("stop", "--force", shell)
+
+
+def test_a_client_in_a_terminal_leaves_at_every_signal_that_ends_programs(installation):
+    for name in ("QUIT", "TERM", "HUP"):
+        with TerminalUser(installation, "run", "-t", "--", "sh", "-c", "echo begun; sleep 600") as person:
+            person.wait_for(rb"begun")
+            os.kill(person.pid, getattr(signal, f"SIG{name}"))
+            assert person.wait_exit() == 128 + getattr(signal, f"SIG{name}")
+    assert len(installation.json("ps")) == 3
+
+
+def test_a_daemon_that_does_not_answer_is_told(installation):
+    installation.cli("run", "-d", "--", "sleep", "600")
+    daemon = installation.daemon()
+    message = f"the daemon (process {daemon.pid}) does not answer; `kill -9 {daemon.pid}` ends it"
+    daemon.kill(signal.SIGSTOP)
+    try:
+        version = installation.cli("version", check=False)
+        assert version.returncode == 69 and message in version.stdout.decode(), version
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(installation.argv("ps"), env=installation.env(), **pipes) as ps:
+            assert message in ps.stderr.readline()
+            daemon.kill(signal.SIGCONT)
+            assert ps.wait(20) == 0 and "sleep 600" in ps.stdout.read() and ps.stderr.read() == ""
+    finally:
+        daemon.kill(signal.SIGCONT)
+        daemon.close()
+    # One that answers others is not told of while a request takes its time.
+    with subprocess.Popen(installation.argv("wait", "@last"), env=installation.env(), **pipes) as waiting:
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(6)
+        installation.cli("kill", "-9", "@last")
+        assert waiting.wait(20) == 137 and waiting.stderr.read() == ""

@@ -60,3 +60,27 @@ def test_every_way_out_restores_the_terminal(running, end):
             os.kill(person.pid, getattr(signal, f"SIG{end}"))
         person.wait_exit()
         assert b"\x1b[?1049l" in person.seen and person.modes() == modes
+
+
+def test_ctrl_z_gives_the_terminal_back_until_it_goes_on(running):
+    with TerminalUser(running, "top") as person:
+        modes = person.modes()
+        person.wait_for(rb"running")
+        person.type(b"\x1a")
+        person.wait_for(rb"\x1b\[\?1049l.*stopped; `fg` goes on")
+        _, status = os.waitpid(person.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status) and person.modes() == modes
+        os.kill(person.pid, signal.SIGCONT)
+        person.wait_for(rb"\x1b\[\?1049h.*running")
+        person.type("q")
+        assert person.wait_exit() == 0
+
+
+@pytest.mark.parametrize("words", [["top"], ["ps", "-w"], ["stats", "-w"]])
+def test_a_dumb_terminal_gets_plain_lines(running, words):
+    with TerminalUser(running, *words, env={"TERM": "dumb"}) as person:
+        person.wait_for(rb"\A[^\x1b]*python3")
+        if words != ["top"]:
+            person.type(b"\x03")
+        assert person.wait_exit() == 0
+        assert b"\x1b" not in person.seen, person.seen

@@ -59,7 +59,8 @@ fn main() -> ExitCode {
     if first.is_some_and(|word| word == doctor::PROBE_ARGUMENT) {
         return ExitCode::from(doctor::sandbox_probe_main());
     }
-    let cli = match commands::args::Cli::try_parse() {
+    let words = commands::kill::with_signal_option(std::env::args_os().collect());
+    let cli = match commands::args::Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
             return exit_with_usage(&commands::args::suggest_verb(

@@ -122,6 +122,14 @@ fn runtime_base(env: &ProcessEnv) -> PathBuf {
 /// When none can be created where no other user can replace it.
 pub(crate) fn make_scratch(env: &ProcessEnv, prefix: &str) -> Result<PathBuf, CommandError> {
     let parent = temp_dir(env);
+    if !parent.is_dir() {
+        let message = format!(
+            "no directory for short-lived files: {} is no directory",
+            parent.display()
+        );
+        return Err(CommandError::new(ostler_model::ErrorCode::Storage, message)
+            .with_hint("name one that is there with TMPDIR"));
+    }
     private_dir::create_unique(&parent, prefix).map_err(|error| {
         CommandError::new(
             ostler_model::ErrorCode::Storage,

@@ -22,8 +22,9 @@ const COMMAND_LINE_HEAD: &str = "# The command line\n\n\
     to write it again: `OSTLER_UPDATE_REFERENCE=1 cargo nextest run -p ostler-cli reference`.\n";
 const SETTINGS_HEAD: &str = "# Settings\n\n\
     Each setting has a key for `config.toml` and `--set KEY=VALUE`, and environment variables. Flags win over variables,\n\
-    variables over the file, the file over the default. `ostler config explain` shows the values in force and where each\n\
-    comes from. This file is generated and compared by the tests; to write it again:\n\
+    variables over the file, the file over the default. The file is `$XDG_CONFIG_HOME/ostler/config.toml`; for root after\n\
+    `/etc/ostler/config.toml`; instead of both the one that `--config` or `OSTLER_CONFIG` names. `ostler config explain`\n\
+    shows the values and where each comes from. This file is generated and compared by the tests; to write it again:\n\
     `OSTLER_UPDATE_REFERENCE=1 cargo nextest run -p ostler-cli reference`.\n\n\
     | key | variables | values | default | meaning |\n|---|---|---|---|---|\n";
 

@@ -14,11 +14,11 @@ from .procs import ProcessHandle
 
 
 class TerminalUser:
-    """A command of the binary on a pseudo-terminal of the test."""
+    """A command of the binary, or another program, on a pseudo-terminal of the test."""
 
-    def __init__(self, installation, *args, cols=80, rows=24, env=None):
-        words = installation.argv(*args)
-        environment = installation.env(TERM="xterm-256color", **(env or {}))
+    def __init__(self, installation, *args, cols=80, rows=24, env=None, program=None):
+        words = program or installation.argv(*args)
+        environment = installation.env(**{"TERM": "xterm-256color", **(env or {})})
         self.seen = b""
         self.status = None
         self.pid, self.fd = pty.fork()

@@ -17,4 +17,5 @@ mod tty;
 
 pub(crate) use key_parser::{DETACH_KEY, DetachKey};
 pub(crate) use session::{AttachOptions, InitialView, attach};
+pub(crate) use signals::stop_self;
 pub(crate) use tty::{Tty, is_stdin_terminal, window_size};

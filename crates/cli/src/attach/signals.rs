@@ -25,6 +25,7 @@ pub(super) enum SignalEvent {
 pub(super) struct AttachSignals {
     terminate: unix::Signal,
     hangup: unix::Signal,
+    quit: unix::Signal,
     interrupt: unix::Signal,
     stop: unix::Signal,
     resume: unix::Signal,
@@ -47,6 +48,7 @@ impl AttachSignals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
             interrupt: signal(SignalKind::interrupt())?,
             stop: signal(raw(rustix::process::Signal::TSTP))?,
             resume: signal(raw(rustix::process::Signal::CONT))?,
@@ -59,6 +61,7 @@ impl AttachSignals {
         tokio::select! {
             _ = self.terminate.recv() => SignalEvent::Exit(Signal::TERM),
             _ = self.hangup.recv() => SignalEvent::Exit(Signal::HUP),
+            _ = self.quit.recv() => SignalEvent::Exit(quit_signal()),
             _ = self.interrupt.recv() => SignalEvent::Exit(Signal::INT),
             _ = self.stop.recv() => SignalEvent::Suspend,
             _ = self.resume.recv() => SignalEvent::Resume,
@@ -67,8 +70,12 @@ impl AttachSignals {
     }
 }
 
+fn quit_signal() -> Signal {
+    Signal::try_from(SignalKind::quit().as_raw_value()).unwrap_or(Signal::TERM)
+}
+
 /// Stops this process until it receives SIGCONT.
-pub(super) fn stop_self() {
+pub(crate) fn stop_self() {
     if let Err(error) = kill_process(getpid(), rustix::process::Signal::STOP) {
         tracing::debug!(%error, "not stopped");
     }

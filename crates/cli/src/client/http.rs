@@ -17,6 +17,7 @@ use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
 use super::retry::{RetryLimit, is_daemon_exiting};
+use super::silence::SilenceNote;
 use crate::daemon::DaemonLauncher;
 use crate::error::CommandError;
 
@@ -31,6 +32,8 @@ const OCTETS: &str = "application/octet-stream";
 pub(crate) struct DaemonClient {
     socket: PathBuf,
     launch: Option<DaemonLauncher>,
+    /// Whether the user is told of a daemon that does not answer.
+    tells_silence: bool,
 }
 
 /// The body of a request; cheap to clone.
@@ -61,14 +64,26 @@ pub(crate) struct DaemonResponse {
 impl DaemonClient {
     /// A client of the daemon at `socket`, which is started with `launch` if it is not running.
     pub(crate) fn new(socket: PathBuf, launch: Option<DaemonLauncher>) -> Self {
-        Self { socket, launch }
+        Self {
+            socket,
+            launch,
+            tells_silence: true,
+        }
     }
 
     /// A client of the same daemon, which starts none.
     pub(crate) fn without_launch(&self) -> Self {
         Self {
-            socket: self.socket.clone(),
             launch: None,
+            ..self.clone()
+        }
+    }
+
+    /// A client of the same daemon, which tells nobody of one that does not answer.
+    pub(super) fn without_silence_note(&self) -> Self {
+        Self {
+            tells_silence: false,
+            ..self.clone()
         }
     }
 
@@ -117,7 +132,8 @@ impl DaemonClient {
         let mut is_retry = false;
         loop {
             let stream = self.connect().await?;
-            let result = match exchange(stream, method.clone(), path, body(is_retry)?).await {
+            let body = body(is_retry)?;
+            let result = match self.exchange(stream, method.clone(), path, body).await {
                 Ok(answer) => answer.into_bytes().await,
                 Err(error) => Err(error),
             };
@@ -155,7 +171,10 @@ impl DaemonClient {
         loop {
             let stream = self.connect().await;
             let result = match stream {
-                Ok(stream) => exchange(stream, method.clone(), path, body.clone()).await,
+                Ok(stream) => {
+                    self.exchange(stream, method.clone(), path, body.clone())
+                        .await
+                }
                 Err(error) => return Err(error),
             };
             match result {
@@ -165,6 +184,27 @@ impl DaemonClient {
                 answer => return answer,
             }
         }
+    }
+
+    async fn exchange(
+        &self,
+        stream: UnixStream,
+        method: Method,
+        path: &str,
+        body: RequestBody,
+    ) -> Result<DaemonResponse, CommandError> {
+        let request = build_request(method, path, body)?;
+        let note = SilenceNote::new(&self.socket, &stream);
+        let response = tokio::select! {
+            biased;
+            response = send(stream, request) => response?,
+            never = note.print_when_silent(), if self.tells_silence => match never {},
+        };
+        let status = response.response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        Err(error_from_response(status, &response.into_bytes().await?))
     }
 
     fn is_retryable(&self, error: &CommandError, is_idempotent: bool) -> bool {
@@ -213,20 +253,6 @@ pub(crate) fn number_in(fields: &HeaderMap, name: &HeaderName) -> Option<u64> {
     fields.get(name)?.to_str().ok()?.parse().ok()
 }
 
-async fn exchange(
-    stream: UnixStream,
-    method: Method,
-    path: &str,
-    body: RequestBody,
-) -> Result<DaemonResponse, CommandError> {
-    let response = send(stream, build_request(method, path, body)?).await?;
-    let status = response.response.status();
-    if status.is_success() {
-        return Ok(response);
-    }
-    Err(error_from_response(status, &response.into_bytes().await?))
-}
-
 fn decode<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T, CommandError> {
     serde_json::from_slice(bytes).map_err(|error| {
         CommandError::new(
@@ -237,7 +263,7 @@ fn decode<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T, CommandErr
     })
 }
 
-fn build_request(
+pub(super) fn build_request(
     method: Method,
     path: &str,
     body: RequestBody,
@@ -260,7 +286,7 @@ fn build_request(
         .map_err(|error| CommandError::value(format!("'{path}' cannot be asked for: {error}")))
 }
 
-async fn send(
+pub(super) async fn send(
     stream: UnixStream,
     request: Request<Full<Bytes>>,
 ) -> Result<DaemonResponse, CommandError> {

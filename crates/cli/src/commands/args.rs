@@ -108,7 +108,7 @@ pub(crate) enum Verb {
     Resume(commands::ids::IdListArgs),
     /// Send a signal to executions
     Kill(commands::kill::KillArgs),
-    /// Wait for an execution to end and exit with its exit code, or for a service to be ready
+    /// Wait for executions to end and exit with the exit code of the last, or for a service to be ready
     Wait(commands::wait::WaitArgs),
     /// Remove ended executions and their output
     ///
@@ -177,11 +177,12 @@ Exit codes:
   124 when its time ran out, 125 when it was lost, 126 when it could not be executed,
   127 when the program was not found. Otherwise:
     0    done
-    64   invalid argument (value_error)
-    66   no such execution or session, or not yours (process_not_found)
+    64   invalid argument (value_error, template_error)
+    66   no such execution, session, context or question, or not yours (process_not_found)
     69   the daemon cannot be reached or started (initialization_error)
     70   our mistake (internal_error)
-    71   the system refused: start, signal or clean failed (process_control_error)
+    71   refused as things are: by the system, so that a start, signal or clean failed
+         (process_control_error), by a question (interaction_error) or a service (service_error)
     74   storage cannot be read or written, or output that was to be shown is lost (storage_error)
     75   try again later (process_timeout, quota_exceeded)
     77   not allowed (security_error, permission_error)

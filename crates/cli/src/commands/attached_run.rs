@@ -11,6 +11,7 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::task::JoinSet;
 
 use super::output_tail::{OutputPiece, OutputTail, TailEvent, TailQuery};
+use super::suspend_handler::SuspendSignals;
 use super::{interrupt_handler, kill, refused_hosts, stop};
 use crate::client::DaemonClient;
 use crate::error::{CommandError, CommandResult, output_failed};
@@ -117,13 +118,14 @@ impl ForwardedSignals {
             Ok((signal_number, signal(kind)?))
         });
         let others: io::Result<Vec<_>> = streams.collect();
-        let both = others.and_then(|others| Ok((signal(SignalKind::interrupt())?, others)));
-        let (interrupt, others) = both.map_err(|error| {
+        let installed = others.and_then(|forwarded| {
+            Ok(Self {
+                interrupt: signal(SignalKind::interrupt())?,
+                forwarded,
+            })
+        });
+        installed.map_err(|error| {
             CommandError::new(ErrorCode::Internal, format!("no signal handler: {error}"))
-        })?;
-        Ok(Self {
-            interrupt,
-            forwarded: others,
         })
     }
 
@@ -162,10 +164,14 @@ pub(crate) async fn run_attached(
     info: &ExecutionBody,
     stdin: StdinMode,
     signals: ForwardedSignals,
+    suspend: Option<SuspendSignals>,
 ) -> CommandResult {
     let mut tasks = JoinSet::new();
     for (signal, caught) in signals.forwarded {
         tasks.spawn(pass_signal(client.clone(), info.id.clone(), signal, caught));
+    }
+    if let Some(suspend) = suspend {
+        tasks.spawn(suspend.follow(client.clone(), info.id.clone()));
     }
     let interrupts =
         interrupt_handler::handle_interrupts(client.clone(), info.id.clone(), signals.interrupt);

@@ -71,6 +71,8 @@ _ostler_words() {
         return
     done
     _ostler "$@"
+    # Names of directories: no blank after them.
+    [[ ${COMPREPLY[0]-} && -d ${COMPREPLY[0]} ]] && compopt -o filenames
 }
 complete -F _ostler_words -o bashdefault -o default ostler
 "#;

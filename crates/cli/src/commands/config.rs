@@ -3,8 +3,9 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::config::{KEYS, Setting, SettingKey, describe_binding};
+use crate::config::{FileState, KEYS, Setting, SettingKey, describe_binding};
 use crate::context::CliContext;
+use crate::daemon::daemon_value;
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, TextTable, cells, print_json};
 
@@ -81,7 +82,28 @@ fn as_json(context: &CliContext, setting: &Setting) -> serde_json::Value {
     if !warnings.is_empty() {
         value["warnings"] = json!(warnings);
     }
+    if let Some(other) = daemon_value(&context.dirs, setting) {
+        value["in_daemon"] = other.value;
+    }
     value
+}
+
+/// Prints which of these values the daemon that runs does not have.
+fn print_daemon_values(
+    context: &CliContext,
+    settings: &[&Setting],
+    out: &mut StdoutWriter,
+) -> Result<(), CommandError> {
+    out.write_line("The values are those of what starts now.")?;
+    for setting in settings {
+        if let Some(other) = daemon_value(&context.dirs, setting) {
+            out.write_line(format!(
+                "{}: the daemon that runs (process {}) has {} until `ostler shutdown`",
+                setting.key.name, other.pid, other.text
+            ))?;
+        }
+    }
+    Ok(())
 }
 
 fn print_table(context: &CliContext, settings: &[&Setting]) -> Result<(), CommandError> {
@@ -101,13 +123,18 @@ fn print_table(context: &CliContext, settings: &[&Setting]) -> Result<(), Comman
         out.write_line(format!("secret {name}: {}", describe_binding(binding)))?;
     }
     for file in context.config.files() {
-        let there = if file.exists() { "read" } else { "not there" };
-        out.write_line(format!("file {} ({there})", file.display()))?;
+        let state = match file.state {
+            FileState::Read => "read",
+            FileState::Missing => "not there",
+            FileState::Unreadable => "not read: it has an error",
+        };
+        out.write_line(format!("file {} ({state})", file.path.display()))?;
     }
     let lists = settings.iter().any(|it| it.key.name == "allowed_commands");
     for warning in context.config.warnings().iter().filter(|_| lists) {
         out.write_line(format!("warning: {warning}"))?;
     }
     out.write_line("Flags win over the environment, that over files, those over defaults.")?;
+    print_daemon_values(context, settings, &mut out)?;
     out.flush()
 }

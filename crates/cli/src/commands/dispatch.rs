@@ -128,7 +128,6 @@ fn id_argument(verb: &mut Verb) -> Option<&mut String> {
         Verb::Send(args) => Some(&mut args.id),
         Verb::Resize(args) => Some(&mut args.id),
         Verb::Logs(args) => Some(&mut args.id),
-        Verb::Wait(args) => Some(&mut args.id),
         Verb::Workspace(args) | Verb::Discard(args) => Some(&mut args.id),
         Verb::Diff(args) => Some(&mut args.id),
         Verb::Commit(args) => Some(&mut args.workspace.id),

@@ -9,7 +9,7 @@ use ostler_model::{AlertKind, Event, RequestedAction, duration};
 use ostler_render::isolation;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::ids;
+use super::{ids, value_parsers};
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
@@ -39,7 +39,7 @@ pub(crate) struct EventsArgs {
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
     /// From then on: 10m, 2h, 2024-05-01T12:00:00Z
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = value_parsers::past_time)]
     since: Option<String>,
     /// After the event with this cursor
     #[arg(long, value_name = "CURSOR", conflicts_with = "since")]

@@ -11,6 +11,7 @@ use ostler_api::{
 use ostler_model::duration::as_millis;
 use ostler_model::{Cursor, ErrorCode, InputId};
 use ostler_render::clean;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::output_tail::{OutputPiece, OutputTail, TailEvent, TailQuery};
 use super::{ids, value_parsers};
@@ -27,6 +28,9 @@ const EXIT_STATUS_UNKNOWN: u8 = 125;
 /// The exit code if the outcome of the command is unknown.
 const EXIT_OUTCOME_UNKNOWN: u8 = 75;
 
+/// The exit code of a shell after SIGINT: 128 + SIGINT.
+const EXIT_INTERRUPTED: u8 = 130;
+
 /// The exit codes besides those of the command.
 const EXIT_CODES: &str = "\
 What the command prints is printed once it is over; `ostler attach` or `ostler logs --follow` show
@@ -39,6 +43,7 @@ Exits with the command's own code. Otherwise:
   75   the time is over and the command goes on; or nobody knows whether it was typed, because
        the daemon was killed and the shell ended too, or no other daemon can be started
   125  it is over, but the shell did not tell how: its prompt was changed
+  130  this client was interrupted (ctrl-c) while it waited; the command goes on
 Where the shell itself ended, its exit code.";
 
 /// What `exec` takes.
@@ -64,7 +69,12 @@ pub(crate) fn run(context: &CliContext, args: ExecArgs) -> CommandResult {
     let script = join_words(args.command)?;
     let client = context.client();
     block_on(async {
-        let run = run_in_shell(&client, &args.id, script, args.timeout).await?;
+        let mut interrupt = signal(SignalKind::interrupt())
+            .map_err(|error| CommandError::daemon(format!("no signal handler: {error}")))?;
+        let run = tokio::select! {
+            run = run_in_shell(&client, &args.id, script, args.timeout) => run?,
+            _ = interrupt.recv() => return Ok(report_interrupted(&args.id)),
+        };
         // The output of an incomplete command is the shell's continuation prompt.
         if matches!(run.end, ShellRunOutcomeBody::Incomplete) {
             return exit_result(run);
@@ -74,6 +84,14 @@ pub(crate) fn run(context: &CliContext, args: ExecArgs) -> CommandResult {
         let code = exit_result(run)?;
         check.map(|()| code)
     })
+}
+
+/// Says that the command goes on without this client; the exit code of one that was interrupted.
+fn report_interrupted(id: &str) -> u8 {
+    crate::print_note(&format!(
+        "the command goes on in {id}; `ostler send {id} --key ctrl-c` interrupts it"
+    ));
+    EXIT_INTERRUPTED
 }
 
 /// Has the command typed once, and waits for its end, across daemon restarts.

@@ -78,6 +78,7 @@ impl ExportFormat {
 /// # Errors
 /// When it cannot be read or written.
 pub(crate) fn run(context: &CliContext, args: &ExportArgs) -> CommandResult {
+    refuse_directory(args.output.as_deref())?;
     let client = context.client();
     block_on(async {
         let rest = format!("/export?format={}", args.format.as_str());
@@ -110,6 +111,18 @@ pub(crate) fn run(context: &CliContext, args: &ExportArgs) -> CommandResult {
         let missing = MissingOutput::of_lost_bytes(lost.unwrap_or(lost_before));
         check_complete(&client, &args.id, missing).await
     })
+}
+
+/// Refuses a directory as what is written to. A link to one is replaced.
+fn refuse_directory(output: Option<&Path>) -> Result<(), CommandError> {
+    let is_dir = |path: &&Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+    match output.filter(is_dir) {
+        Some(path) => {
+            let message = format!("--output '{}': it is a directory", path.display());
+            Err(CommandError::value(message).with_hint("name a file in it"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Why an export broke off: the execution may have been removed meanwhile.

@@ -13,6 +13,7 @@ use ostler_model::duration;
 use ostler_render::isolation::format_bytes;
 
 use super::context::project_name;
+use super::value_parsers;
 use crate::attach::window_size;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
@@ -91,10 +92,10 @@ struct HistoryListArgs {
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
     /// Only those requested then or later: 10m, 2h, 2024-05-01T12:00:00Z
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = value_parsers::past_time)]
     since: Option<String>,
     /// Only those requested before then
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = value_parsers::past_time)]
     until: Option<String>,
     /// Only those before this position
     #[arg(long, value_name = "POSITION")]

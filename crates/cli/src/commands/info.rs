@@ -255,7 +255,8 @@ fn describe_volume(volume: &VolumeMount) -> String {
     format!("{}:{}{write}", volume.host, volume.container)
 }
 
-/// `512 MiB memory, 0.5 cores, 4096 processes (cgroup_v2)`.
+/// `512 MiB memory, 0.5 cores, 4096 processes (by cgroup v2), 1 GiB disk (watched), 100 open files (by
+/// rlimits)`.
 fn describe_limits(info: &ExecutionBody) -> String {
     let limits = &info.isolation.limits;
     let in_force = |limit: Option<String>, ability: Capability| {
@@ -276,25 +277,34 @@ fn describe_limits(info: &ExecutionBody) -> String {
     let cores = limits
         .cpu_millis
         .map(|millis| format!("{} cores", f64::from(millis) / 1_000.0));
-    let limits: Vec<String> = [
+    let by_backend = [
         in_force(size(limits.memory_bytes, "memory"), Capability::MemoryLimit),
         in_force(cores, Capability::CpuLimit),
         in_force(count(limits.pids, "processes"), Capability::PidsLimit),
-        in_force(size(limits.disk_bytes, "disk"), Capability::DiskLimit),
+    ];
+    let disk = in_force(size(limits.disk_bytes, "disk"), Capability::DiskLimit);
+    let files = [
         count(limits.open_files, "open files"),
         size(limits.file_bytes, "a file"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    if limits.is_empty() {
-        return String::new();
-    }
-    format!(
-        "{} (by {})",
-        limits.join(", "),
-        backend_name(info.isolation.backend)
-    )
+    ];
+    let backend = format!("by {}", backend_name(info.isolation.backend));
+    let in_container = info.isolation.requested == IsolationLevel::Container;
+    let (disk_means, file_means) = match in_container {
+        true => (backend.as_str(), backend.as_str()),
+        false => ("watched", "by rlimits"),
+    };
+    let groups = [
+        limit_group(by_backend, &backend),
+        limit_group([disk], disk_means),
+        limit_group(files, file_means),
+    ];
+    groups.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Limits and what holds a command to them; none where there are none.
+fn limit_group<const N: usize>(limits: [Option<String>; N], means: &str) -> Option<String> {
+    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    (!limits.is_empty()).then(|| format!("{} ({means})", limits.join(", ")))
 }
 
 const fn backend_name(backend: LimitBackend) -> &'static str {

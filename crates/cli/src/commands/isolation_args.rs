@@ -1,13 +1,14 @@
 //! Isolation: the flags of every verb that starts a command, and what is reported about isolation
 //! on standard error.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::Args;
 use ostler_api::ExecutionBody;
 use ostler_model::{
-    BackendName, Capability, IsolationLevel, Limits, NetworkAccess, PortForward, SandboxOptions,
-    StartOptions,
+    BackendName, ByteString, Capability, IsolationLevel, Limits, NetworkAccess, PortForward,
+    SandboxOptions, StartOptions,
 };
 use ostler_render::isolation;
 
@@ -87,7 +88,7 @@ impl IsolationArgs {
     /// Parses the flags; paths may be relative to the working directory.
     ///
     /// # Errors
-    /// For a text that is not a host or not an amount.
+    /// For a text that is not a host or not an amount, and a path to be shown that is not there.
     pub(crate) fn into_options(self, config: &Config) -> Result<StartOptions, CommandError> {
         if self.is_for_container(config)? {
             return self.into_container_options();
@@ -105,8 +106,8 @@ impl IsolationArgs {
                 workspace: self.workspace.map(absolute),
                 overlay: self.overlay,
                 network,
-                read: self.read.into_iter().map(absolute).collect(),
-                write: self.write.into_iter().map(absolute).collect(),
+                read: existing_paths("--read", self.read)?,
+                write: existing_paths("--write", self.write)?,
                 forwards: self.forward,
                 allow_degraded: self.allow_degraded,
             },
@@ -239,6 +240,19 @@ impl LimitArgs {
         }
         Ok(limits)
     }
+}
+
+/// Absolute paths of what is to be shown; what is not there would be left out in silence.
+fn existing_paths(flag: &str, paths: Vec<PathBuf>) -> Result<Vec<ByteString>, CommandError> {
+    let missing = paths.iter().find(|path| {
+        let error = path.symlink_metadata().err().map(|error| error.kind());
+        matches!(error, Some(ErrorKind::NotFound | ErrorKind::NotADirectory))
+    });
+    if let Some(path) = missing {
+        let message = format!("{flag} '{}': no such file or directory", path.display());
+        return Err(CommandError::value(message).with_hint("give a path that is there"));
+    }
+    Ok(paths.into_iter().map(absolute_path).collect())
 }
 
 /// Warns about missing restrictions at once, before there is output.

@@ -27,20 +27,21 @@ pub(crate) struct LogsArgs {
     #[arg(short, long, conflicts_with_all = ["until", "head"])]
     pub(crate) follow: bool,
     /// Lines from then on: 10m, 2026-11-21 04:00, RFC 3339, or a cursor
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = value_parsers::past_time)]
     since: Option<String>,
     /// Lines up to then
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = value_parsers::past_time)]
     until: Option<String>,
-    /// Only the last N lines
+    /// Only the last N lines, or all
     #[arg(
         short = 'n',
         long,
         visible_alias = "lines",
         value_name = "N",
+        value_parser = parse_tail,
         conflicts_with = "head"
     )]
-    tail: Option<u64>,
+    tail: Option<TailCount>,
     /// Only the first N lines
     #[arg(long, value_name = "N")]
     head: Option<u64>,
@@ -62,6 +63,23 @@ pub(crate) struct LogsArgs {
     /// One JSON document per line
     #[arg(long)]
     json: bool,
+}
+
+/// How many of the last lines are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TailCount {
+    All,
+    Lines(u64),
+}
+
+fn parse_tail(text: &str) -> Result<TailCount, String> {
+    match text {
+        "all" => Ok(TailCount::All),
+        _ => text
+            .parse()
+            .map(TailCount::Lines)
+            .map_err(|_| "write a number of lines, or all".to_owned()),
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -358,7 +376,7 @@ fn start_query(args: &LogsArgs) -> String {
     if let Some(since) = &args.since {
         query.append_pair("since", since);
     }
-    if let Some(tail) = args.tail {
+    if let Some(TailCount::Lines(tail)) = args.tail {
         query.append_pair("tail", &tail.to_string());
     }
     value_parsers::append_query(&query.finish())

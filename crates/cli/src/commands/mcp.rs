@@ -20,7 +20,7 @@ pub(crate) struct McpArgs {
     /// Share a session with others of this name, and keep it when this client leaves
     #[arg(long, value_name = "NAME", value_parser = parse_session)]
     session: Option<String>,
-    /// Which tools to offer: command
+    /// Which tools to offer, several with ',' between them; those of the setting mcp.tools unless given
     #[arg(long, value_name = "PROFILE", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(TOOL_PROFILES))]
     tools: Vec<String>,
     /// Run the engine in this process instead of the daemon

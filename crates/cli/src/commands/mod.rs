@@ -44,6 +44,7 @@ pub(crate) mod shutdown;
 mod start;
 pub(crate) mod stats;
 pub(crate) mod stop;
+mod suspend_handler;
 pub(crate) mod template;
 pub(crate) mod token;
 pub(crate) mod top;

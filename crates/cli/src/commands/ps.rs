@@ -101,7 +101,9 @@ pub(crate) fn run(context: &CliContext, args: PsArgs) -> CommandResult {
     let render = |list: &ExecutionsBody| executions_table(&list.executions, style, args.no_trunc);
     if args.watch {
         let fetch = || fetch_list(&client, &query);
-        return block_on(watch::watch(fetch, |list| render(list).lines()));
+        return block_on(watch::watch(&context.env, fetch, |list| {
+            render(list).lines()
+        }));
     }
     let list = block_on(fetch_list(&client, &query))?;
     let mut out = StdoutWriter::new();

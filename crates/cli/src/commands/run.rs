@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::attach::KeyArgs;
 use super::isolation_args::IsolationArgs;
 use super::start::{CommonArgs, print_started, resolve_directory, start};
+use super::suspend_handler::SuspendSignals;
 use super::{attached_run, isolation_args, stop, value_parsers};
 use crate::attach::{self, AttachOptions, DetachKey, InitialView, window_size};
 use crate::client::DaemonClient;
@@ -24,8 +25,15 @@ use crate::paths::{DAEMON_SOCKET, make_scratch};
 /// stopping it after that.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
+/// What keys of the terminal do while a command runs.
+const KEYS: &str = "\
+Without --tty, ctrl-c passes SIGINT to the command; a second one within 10 s stops it, a third kills
+it. Ctrl-z pauses the command with everything it started and stops this process; `fg` of the shell
+lets both go on, and so does `bg` where the input is not the terminal (-n).";
+
 /// What `run` takes.
 #[derive(Debug, Args)]
+#[command(after_help = KEYS)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) flags: RunFlags,
@@ -157,6 +165,11 @@ async fn run_detached(client: &DaemonClient, body: &StartBody, json: bool) -> Co
 
 async fn run_attached(client: DaemonClient, body: &StartBody, mode: RunMode) -> CommandResult {
     let mut signals = attached_run::ForwardedSignals::install()?;
+    let suspend = match &mode {
+        RunMode::Streams(_) => Some(SuspendSignals::install()?),
+        // What attaches to a terminal has its own.
+        RunMode::Terminal(_) => None,
+    };
     let started = tokio::select! {
         biased;
         started = start(&client, body) => Ok(started?),
@@ -175,7 +188,9 @@ async fn run_attached(client: DaemonClient, body: &StartBody, mode: RunMode) -> 
     };
     isolation_args::warn_missing(&info);
     match mode {
-        RunMode::Streams(stdin) => attached_run::run_attached(client, &info, stdin, signals).await,
+        RunMode::Streams(stdin) => {
+            attached_run::run_attached(client, &info, stdin, signals, suspend).await
+        }
         RunMode::Terminal(key) => {
             let options = AttachOptions {
                 id: info.id.clone(),

@@ -231,8 +231,11 @@ pub(crate) fn print_started(info: &ExecutionBody, json: bool) -> CommandResult {
 /// The requested working directory, or that of this process.
 ///
 /// # Errors
-/// When the working directory was removed.
+/// When it is relative and the working directory was removed.
 pub(crate) fn resolve_directory(directory: Option<PathBuf>) -> Result<ByteString, CommandError> {
+    if let Some(path) = directory.as_ref().filter(|path| path.is_absolute()) {
+        return Ok(ByteString::from(path.clone()));
+    }
     let cwd = std::env::current_dir().map_err(|error| {
         CommandError::new(
             ErrorCode::Environment,

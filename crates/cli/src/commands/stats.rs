@@ -7,7 +7,7 @@ use ostler_api::{ExecutionBody, ResourcesBody, UsageHistoryBody};
 use ostler_render::isolation;
 use serde::Serialize;
 
-use super::{id_alias, ids, watch};
+use super::{id_alias, ids, value_parsers, watch};
 use crate::attach::window_size;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
@@ -32,7 +32,7 @@ pub(crate) struct StatsArgs {
     watch: bool,
     /// What they used since then, instead of now: 10m, 2h, 2024-05-01T12:00:00Z; since the daemon
     /// was started at most
-    #[arg(long, value_name = "TIME", conflicts_with = "watch")]
+    #[arg(long, value_name = "TIME", value_parser = value_parsers::past_time, conflicts_with = "watch")]
     since: Option<String>,
     /// As JSON
     #[arg(long)]
@@ -59,7 +59,9 @@ pub(crate) fn run(context: &CliContext, args: &StatsArgs) -> CommandResult {
     }
     let fetch = || fetch_usage(&client, &args.ids);
     if args.watch {
-        return block_on(watch::watch(fetch, |used| usage_table(used).lines()));
+        return block_on(watch::watch(&context.env, fetch, |used| {
+            usage_table(used).lines()
+        }));
     }
     let usages = block_on(fetch())?;
     if args.json {

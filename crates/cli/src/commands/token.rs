@@ -33,6 +33,7 @@ pub(crate) enum TokenVerb {
 
 /// What `token new` takes.
 #[derive(Debug, Args)]
+#[command(override_usage = "ostler token new [OPTIONS] <NAME>")]
 pub(crate) struct TokenNewArgs {
     /// What to call it
     #[arg(value_name = "NAME", required_unless_present = "name_option")]

@@ -12,7 +12,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::attach::{Tty, is_stdin_terminal, window_size};
+use crate::attach::{Tty, is_stdin_terminal, stop_self, window_size};
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
@@ -31,6 +31,7 @@ const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
 /// Moves the cursor home and clears the screen.
 const CLEAR: &[u8] = b"\x1b[H\x1b[J";
 const CTRL_C: u8 = 0x03;
+const CTRL_Z: u8 = 0x1a;
 
 /// What `top` takes.
 #[derive(Debug, Args)]
@@ -38,7 +39,7 @@ pub(crate) struct TopArgs {
     /// By what to sort
     #[arg(short, long, value_enum, default_value_t = SortKey::Cpu)]
     sort: SortKey,
-    /// Print once, as without a terminal
+    /// Print once, as without a terminal or on one with TERM=dumb
     #[arg(long)]
     once: bool,
     /// Print once, as JSON
@@ -61,6 +62,8 @@ enum SortKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeyAction {
     Quit,
+    /// Stop this process until it gets SIGCONT.
+    Suspend,
     Sort(SortKey),
     Ignore,
 }
@@ -71,7 +74,7 @@ enum KeyAction {
 /// When the daemon cannot be reached, or nothing can be printed.
 pub(crate) fn run(context: &CliContext, args: &TopArgs) -> CommandResult {
     let client = context.client();
-    if args.json || args.once || !is_stdin_terminal() || !Style::is_stdout_terminal() {
+    if args.json || args.once || !is_stdin_terminal() || !Style::is_stdout_screen(&context.env) {
         return block_on(print_once(&client, args));
     }
     block_on(show(&client, args.sort))
@@ -123,6 +126,7 @@ async fn show(client: &DaemonClient, sort_key: SortKey) -> CommandResult {
                     continue;
                 }
                 TopEvent::Resume => tty.reapply_raw_mode(),
+                TopEvent::Key(KeyAction::Suspend) => suspend(&mut tty).await?,
                 TopEvent::Resize | TopEvent::Key(KeyAction::Ignore) => {}
                 TopEvent::Key(KeyAction::Sort(key)) => sort_key = key,
                 TopEvent::Key(KeyAction::Quit) | TopEvent::End => return Ok(0),
@@ -131,6 +135,15 @@ async fn show(client: &DaemonClient, sort_key: SortKey) -> CommandResult {
         sort(&mut used.executions, sort_key);
         tty.show(&screen(&used, sort_key)).await?;
     }
+}
+
+/// Gives the terminal back, stops this process, and takes the terminal again when it continues.
+async fn suspend(tty: &mut Tty) -> Result<(), CommandError> {
+    tty.restore();
+    crate::print_note("stopped; `fg` goes on");
+    stop_self();
+    tty.enter();
+    tty.show(ENTER).await
 }
 
 /// What the screen is redrawn for.
@@ -152,6 +165,7 @@ struct TopEvents {
     terminate: unix::Signal,
     hangup: unix::Signal,
     interrupt: unix::Signal,
+    stop: unix::Signal,
     window: unix::Signal,
     resume: unix::Signal,
 }
@@ -172,6 +186,7 @@ impl TopEvents {
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
+            stop: signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?,
             window: signal(SignalKind::window_change())?,
             resume: signal(resume)?,
         })
@@ -183,6 +198,7 @@ impl TopEvents {
             _ = self.terminate.recv() => TopEvent::End,
             _ = self.hangup.recv() => TopEvent::End,
             _ = self.interrupt.recv() => TopEvent::End,
+            _ = self.stop.recv() => TopEvent::Key(KeyAction::Suspend),
             _ = self.window.recv() => TopEvent::Resize,
             _ = self.resume.recv() => TopEvent::Resume,
             read = self.stdin.read(&mut key) => match read {
@@ -197,6 +213,7 @@ impl TopEvents {
 const fn key_action(key: u8) -> KeyAction {
     match key {
         b'q' | b'Q' | CTRL_C => KeyAction::Quit,
+        CTRL_Z => KeyAction::Suspend,
         b'c' | b'C' => KeyAction::Sort(SortKey::Cpu),
         b'm' | b'M' => KeyAction::Sort(SortKey::Memory),
         b't' | b'T' => KeyAction::Sort(SortKey::Time),
@@ -358,6 +375,7 @@ mod tests {
         assert_eq!(key_action(b'q'), KeyAction::Quit);
         assert_eq!(key_action(CTRL_C), KeyAction::Quit);
         assert_eq!(key_action(b'm'), KeyAction::Sort(SortKey::Memory));
+        assert_eq!(key_action(CTRL_Z), KeyAction::Suspend);
         assert_eq!(key_action(b'x'), KeyAction::Ignore);
     }
 }

@@ -1,11 +1,14 @@
 //! Parsers of argument values.
 
+use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command};
+use jiff::civil::{Date, DateTime, Time};
+use jiff::{ToSpan as _, Zoned};
 use ostler_model::status::{PROCESS_STATUSES, ProcessStatus};
 use ostler_model::{
     AlertTextError, AlertThresholds, BackendName, Capability, IsolationLevel, NetworkAccess,
@@ -30,6 +33,40 @@ pub(crate) fn future_time(text: &str) -> Result<Timestamp, String> {
     };
     time.filter(|time| *time > now)
         .ok_or_else(|| allowed.to_owned())
+}
+
+/// A time in the past, for the daemon: times without an offset are those of this process's time
+/// zone, which may differ from the daemon's, and become RFC 3339. Everything else, as a span or a
+/// cursor, stays as it is.
+///
+/// # Errors
+/// None: the daemon refuses what is no time.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a value parser")]
+pub(crate) fn past_time(text: &str) -> Result<String, Infallible> {
+    let now = Zoned::now();
+    Ok(local_time(text.trim(), &now).map_or_else(|| text.to_owned(), |time| time.to_string()))
+}
+
+/// The time that a word or a time without an offset means in the zone of `now`.
+fn local_time(text: &str, now: &Zoned) -> Option<Timestamp> {
+    // A time with an offset needs no zone; a cursor is two numbers.
+    if text.parse::<Timestamp>().is_ok() || text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        return None;
+    }
+    let local = match text {
+        "now" => return Some(now.timestamp()),
+        "today" => now.date().to_datetime(Time::midnight()),
+        "yesterday" => {
+            let yesterday: Date = now.date().checked_sub(1.day()).ok()?;
+            yesterday.to_datetime(Time::midnight())
+        }
+        _ => match text.parse::<DateTime>() {
+            Ok(time) => time,
+            Err(_) => now.date().to_datetime(text.parse().ok()?),
+        },
+    };
+    let zoned = local.to_zoned(now.time_zone().clone()).ok()?;
+    Some(zoned.timestamp())
 }
 
 /// A parser of values that completion scripts suggest; others may be allowed.
@@ -153,6 +190,32 @@ mod tests {
         assert_eq!(read("0"), Ok(0));
         for bad in ["", "-1", "-1s", "soon", "1e400", "nan", "inf"] {
             assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_time_without_an_offset_is_local() {
+        let now: Zoned = "2026-11-21T12:00:00+02:00[+02:00]".parse().expect("a time");
+        let read = |text: &str| local_time(text, &now).map(|time| time.to_string());
+        let at = |text: &str| Some(text.to_owned());
+        assert_eq!(read("2026-11-21 14:30"), at("2026-11-21T12:30:00Z"));
+        assert_eq!(read("2026-11-21"), at("2026-11-20T22:00:00Z"));
+        assert_eq!(read("09:15"), at("2026-11-21T07:15:00Z"));
+        assert_eq!(read("today"), at("2026-11-20T22:00:00Z"));
+        assert_eq!(read("yesterday"), at("2026-11-19T22:00:00Z"));
+        assert_eq!(read("now"), at("2026-11-21T10:00:00Z"));
+        for other in [
+            "",
+            "10m",
+            "1d ago",
+            "120000.5",
+            "4096.7",
+            "10",
+            "2026-11-21T14:30:00Z",
+            "2026-11-21T14:30:00+05:30",
+            "soon",
+        ] {
+            assert_eq!(read(other), None, "{other}");
         }
     }
 

@@ -1,14 +1,15 @@
 //! `ostler version`.
 
 use clap::Args;
-use hyper::Method;
 use ostler_api::HealthBody;
+use ostler_http::rest::HTTP_PROBLEM_HINT;
+use ostler_model::ErrorCode;
 use serde_json::json;
 
-use crate::client::RequestBody;
+use crate::client::DaemonState;
 use crate::context::{CliContext, block_on};
-use crate::daemon::{state_dir_mismatch, unreachable_message};
-use crate::error::CommandResult;
+use crate::daemon::{silent_message, state_dir_mismatch, unreachable_reason};
+use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, print_json};
 
 /// What `version` takes.
@@ -22,40 +23,54 @@ pub(crate) struct VersionArgs {
 /// Prints the version of this program, and that of the daemon if one runs; starts none.
 ///
 /// # Errors
-/// When standard output cannot be written.
+/// When standard output cannot be written, or the daemon does not answer.
 pub(crate) fn run(context: &CliContext, args: &VersionArgs) -> CommandResult {
     let client = context.running_daemon_client();
-    let health = client.call::<HealthBody>(Method::GET, "/api/v1/health", RequestBody::None);
-    let health = block_on(health);
-    let unreachable = health
-        .as_ref()
-        .err()
-        .and_then(|_| unreachable_message(&context.dirs));
-    let daemon = health.ok();
+    let state = block_on(async { Ok(client.daemon_state().await) })?;
+    let mut exit = 0;
+    let (daemon, problem) = match state {
+        DaemonState::Answers(health) => (Some(health), None),
+        DaemonState::Unreachable => (None, unreachable_reason(&context.dirs)),
+        DaemonState::Silent => {
+            exit = ErrorCode::Initialization.info().exit;
+            (None, Some(silent_message(&context.dirs)))
+        }
+    };
     context.report_problems();
     let version = env!("CARGO_PKG_VERSION");
     if args.json {
         print_json(&json!({
             "version": version,
             "daemon": daemon,
-            "problem": unreachable,
+            "problem": problem,
         }))?;
-        return Ok(0);
+        return Ok(exit);
     }
     let mut out = StdoutWriter::new();
     out.write_line(format!("ostler {version}"))?;
     match daemon {
-        Some(health) => {
-            out.write_line(format!(
-                "daemon {} (process {}, since {}, {} running)",
-                health.version, health.pid, health.started_at, health.running
-            ))?;
-            if let Some(mismatch) = state_dir_mismatch(&context.dirs, &health.state_dir) {
-                out.write_line(format!("warning: {mismatch}"))?;
-            }
-        }
-        None => out.write_line(unreachable.as_deref().unwrap_or("daemon not running"))?,
+        Some(health) => print_daemon(context, &health, &mut out)?,
+        None => out.write_line(problem.as_deref().unwrap_or("daemon not running"))?,
     }
     out.flush()?;
-    Ok(0)
+    Ok(exit)
+}
+
+fn print_daemon(
+    context: &CliContext,
+    health: &HealthBody,
+    out: &mut StdoutWriter,
+) -> Result<(), CommandError> {
+    out.write_line(format!(
+        "daemon {} (process {}, since {}, {} running)",
+        health.version, health.pid, health.started_at, health.running
+    ))?;
+    if let Some(problem) = &health.http_problem {
+        out.write_line(format!("warning: HTTP is not served: {problem}"))?;
+        out.write_line(format!("hint: {HTTP_PROBLEM_HINT}"))?;
+    }
+    if let Some(mismatch) = state_dir_mismatch(&context.dirs, &health.state_dir) {
+        out.write_line(format!("warning: {mismatch}"))?;
+    }
+    Ok(())
 }

@@ -9,7 +9,7 @@ use ostler_model::ErrorCode;
 use ostler_model::duration::as_millis;
 use ostler_render::{clean, service as words};
 
-use super::{ids, value_parsers};
+use super::{id_alias, ids, value_parsers};
 use crate::client::{DaemonClient, RequestBody, RetryLimit};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
@@ -18,9 +18,9 @@ use crate::executions::end;
 /// What `wait` takes.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
-    /// Which execution
-    #[arg(value_name = "ID")]
-    pub(crate) id: String,
+    /// Which execution; of several, all are waited for, and the exit code is that of the last
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
     /// At most this long, for example 30s; then the exit code is 75 and it goes on running
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = value_parsers::duration)]
     timeout: Option<Duration>,
@@ -39,34 +39,64 @@ const EXIT_NOT_READY: u8 = 1;
 /// When the timeout expires, or the daemon cannot be reached.
 pub(crate) fn run(context: &CliContext, args: &WaitArgs) -> CommandResult {
     let client = context.client();
+    // A time limit beyond all clocks is none.
+    let deadline = args
+        .timeout
+        .and_then(|limit| Instant::now().checked_add(limit));
     block_on(async {
-        let result = match wait(&client, args).await {
-            Ok(waited) => waited,
-            Err(error) => return Err(ids::suggest(&client, &args.id, error).await),
-        };
-        match result.why {
-            WaitEndKind::TimedOut => Err(CommandError::new(
-                ErrorCode::ProcessTimeout,
-                format!(
-                    "{} is still running{}",
-                    result.info.id,
-                    waiting_reason(&result)
-                ),
-            )),
-            WaitEndKind::Ready => Ok(0),
-            WaitEndKind::NotReady => Ok(report_not_ready(&result)),
-            WaitEndKind::Exit if args.ready => Ok(report_not_ready(&result)),
-            WaitEndKind::Exit
-            | WaitEndKind::Pattern
-            | WaitEndKind::Output
-            | WaitEndKind::Idle
-            | WaitEndKind::Prompt
-            | WaitEndKind::Nothing => match result.error {
-                Some(error) => Err(CommandError::new(error.code.0, error.message)),
-                None => Ok(end::exit_code(&result.info)),
-            },
+        let mut result = Ok(0);
+        for id in &args.ids {
+            // As wait(1): what became of those before the last one is only told.
+            if let Err(error) = result {
+                crate::print_error(&error);
+            }
+            result = wait_for_one(&client, id, args.ready, deadline).await;
+            result = result.map_err(|error| ids::name_subject(error, id, &args.ids));
         }
+        result
     })
+}
+
+/// Waits for one; returns its exit code.
+async fn wait_for_one(
+    client: &DaemonClient,
+    id: &str,
+    ready: bool,
+    deadline: Option<Instant>,
+) -> CommandResult {
+    let result = match id_alias::resolve(client, id).await {
+        Ok(id) => wait(client, &id, ready, deadline).await,
+        Err(error) => Err(error),
+    };
+    match result {
+        Ok(result) => exit_code(&result, ready),
+        Err(error) => Err(ids::suggest(client, id, error).await),
+    }
+}
+
+fn exit_code(result: &WaitResponse, ready: bool) -> CommandResult {
+    match result.why {
+        WaitEndKind::TimedOut => Err(CommandError::new(
+            ErrorCode::ProcessTimeout,
+            format!(
+                "{} is still running{}",
+                result.info.id,
+                waiting_reason(result)
+            ),
+        )),
+        WaitEndKind::Ready => Ok(0),
+        WaitEndKind::NotReady => Ok(report_not_ready(result)),
+        WaitEndKind::Exit if ready => Ok(report_not_ready(result)),
+        WaitEndKind::Exit
+        | WaitEndKind::Pattern
+        | WaitEndKind::Output
+        | WaitEndKind::Idle
+        | WaitEndKind::Prompt
+        | WaitEndKind::Nothing => match &result.error {
+            Some(error) => Err(CommandError::new(error.code.0, error.message.clone())),
+            None => Ok(end::exit_code(&result.info)),
+        },
+    }
 }
 
 /// What a starting service waits for.
@@ -89,15 +119,17 @@ fn report_not_ready(result: &WaitResponse) -> u8 {
 }
 
 /// Waits, across daemon restarts.
-async fn wait(client: &DaemonClient, args: &WaitArgs) -> Result<WaitResponse, CommandError> {
-    let start = Instant::now();
+async fn wait(
+    client: &DaemonClient,
+    id: &str,
+    ready: bool,
+    deadline: Option<Instant>,
+) -> Result<WaitResponse, CommandError> {
     let mut attempts = RetryLimit::new();
     loop {
-        let left = args
-            .timeout
-            .map(|limit| limit.saturating_sub(start.elapsed()));
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let body = WaitBody {
-            until: if args.ready {
+            until: if ready {
                 WaitUntil::Ready
             } else {
                 WaitUntil::Exit
@@ -106,7 +138,7 @@ async fn wait(client: &DaemonClient, args: &WaitArgs) -> Result<WaitResponse, Co
             idle_ms: None,
             at_most_ms: left.map(as_millis),
         };
-        let path = ids::path(&args.id, "/wait");
+        let path = ids::path(id, "/wait");
         match client
             .call(Method::POST, &path, RequestBody::json(&body)?)
             .await

@@ -23,15 +23,16 @@ pub(crate) struct ConfigEntry {
     pub(crate) line: usize,
 }
 
-/// Reads the file at `path`; empty if there is no file and it is not required.
+/// Reads the file at `path`; none if there is no file and it is not required.
 ///
 /// # Errors
 /// When it cannot be read or is not TOML; the message names the line.
-pub(crate) fn read(path: &Path, required: bool) -> Result<Vec<ConfigEntry>, CommandError> {
+pub(crate) fn read(path: &Path, required: bool) -> Result<Option<Vec<ConfigEntry>>, CommandError> {
     match read_limited(path) {
         Ok(text) => parse(&text)
+            .map(Some)
             .map_err(|(line, problem)| file_error(format!("{}:{line}: {problem}", path.display()))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !required => Ok(None),
         Err(error) => Err(file_error(format!(
             "{} cannot be read: {error}",
             path.display()

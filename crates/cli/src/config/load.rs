@@ -81,10 +81,28 @@ impl ConfigFlags {
     }
 }
 
+/// A configuration file that was looked for.
+#[derive(Debug, Clone)]
+pub(crate) struct ConfigFile {
+    pub(crate) path: PathBuf,
+    pub(crate) state: FileState,
+}
+
+/// Whether a configuration file was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileState {
+    /// All of it.
+    Read,
+    /// There is none.
+    Missing,
+    /// It is there and cannot be read, or is not TOML.
+    Unreadable,
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     settings: Vec<Setting>,
-    files: Vec<PathBuf>,
+    files: Vec<ConfigFile>,
     /// The command policy; none allows every command.
     pub(super) policy: Option<Arc<RuleSet>>,
     /// The service detection table; none is the built-in one.
@@ -163,15 +181,23 @@ impl Config {
                 .collect(),
         };
         for path in files {
-            match file::read(&path, required) {
-                Ok(entries) => problems.extend(
-                    entries
-                        .into_iter()
-                        .filter_map(|entry| self.apply_entry(&path, entry).err()),
-                ),
-                Err(problem) => problems.push(problem),
-            }
-            self.files.push(path);
+            let state = match file::read(&path, required) {
+                Ok(entries) => {
+                    let is_there = entries.is_some();
+                    let entries = entries.into_iter().flatten();
+                    problems.extend(entries.filter_map(|it| self.apply_entry(&path, it).err()));
+                    if is_there {
+                        FileState::Read
+                    } else {
+                        FileState::Missing
+                    }
+                }
+                Err(problem) => {
+                    problems.push(problem);
+                    FileState::Unreadable
+                }
+            };
+            self.files.push(ConfigFile { path, state });
         }
         problems
     }
@@ -344,8 +370,13 @@ impl Config {
     }
 
     /// The files that were searched.
-    pub(crate) fn files(&self) -> &[PathBuf] {
+    pub(crate) fn files(&self) -> &[ConfigFile] {
         &self.files
+    }
+
+    /// The configuration file of the user, or the one that was named.
+    pub(super) fn user_file(&self) -> Option<&Path> {
+        self.files.last().map(|file| file.path.as_path())
     }
 
     /// The setting of a key in the table.

@@ -32,7 +32,7 @@ mod webhook;
 
 pub(crate) use bindings::describe as describe_binding;
 pub(crate) use keys::{KEYS, SettingKey};
-pub(crate) use load::{Config, ConfigFlags, FlagValue, Setting, SettingSource};
+pub(crate) use load::{Config, ConfigFlags, FileState, FlagValue, Setting, SettingSource};
 pub(crate) use secrets::check_file as check_secrets;
 pub(crate) use settings::ClientPolicy;
 pub(crate) use value::TOOL_PROFILES;

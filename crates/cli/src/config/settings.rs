@@ -1,6 +1,6 @@
 //! Settings of the engine, the daemon and stdio clients.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -182,13 +182,13 @@ impl Config {
     /// next command may do, and the files of secrets.
     fn hidden_paths(&self, mut paths: Vec<ByteString>) -> Vec<ByteString> {
         paths.push(ByteString::from(self.dirs().runtime));
-        let configuration = self.files().last();
+        let configuration = self.user_file();
         let own_dir = configuration
-            .and_then(|file| file.parent())
+            .and_then(Path::parent)
             .filter(|dir| dir.ends_with(CONFIG_DIR));
         paths.extend(own_dir.map(ByteString::from));
         let files = [
-            configuration.cloned(),
+            configuration.map(Path::to_owned),
             self.text("policy.file").map(PathBuf::from),
             self.secrets_file(),
             self.audit_key_file(),
@@ -231,15 +231,15 @@ impl Config {
 
     /// Where the user's command templates are: beside the configuration file.
     pub(crate) fn template_files(&self) -> TemplateFiles {
-        let directory = |file: &PathBuf| Some(file.parent()?.join(TEMPLATES_DIR));
+        let directory = |file: &Path| Some(file.parent()?.join(TEMPLATES_DIR));
         TemplateFiles {
-            user_dir: self.files().last().and_then(directory),
+            user_dir: self.user_file().and_then(directory),
         }
     }
 
     /// The file that a setting names, else the one of this name beside the last configuration file.
     fn file_beside_config(&self, setting: &str, name: &str) -> Option<PathBuf> {
-        let default_path = || Some(self.files().last()?.parent()?.join(name));
+        let default_path = || Some(self.user_file()?.parent()?.join(name));
         self.text(setting).map(PathBuf::from).or_else(default_path)
     }
 

@@ -13,6 +13,7 @@ use ostler_sys::regular_file;
 use super::run::DAEMON_NAME;
 use crate::error::CommandError;
 use crate::paths::Dirs;
+use crate::unix_socket;
 
 /// The file locks of all processes, see proc(5).
 const PROC_LOCKS: &str = "/proc/locks";
@@ -60,15 +61,40 @@ pub(crate) fn unreachable_daemon(dirs: &Dirs) -> Option<(u32, String)> {
     Some((pid, unreachable_message(dirs)?))
 }
 
+/// The message about a daemon that accepts connections and does not answer.
+pub(crate) fn silence_message(pid: u32) -> String {
+    format!(
+        "the daemon (process {pid}) does not answer; `kill -9 {pid}` ends it, and what runs goes on"
+    )
+}
+
+/// Why a daemon cannot be reached: none where there is no daemon and nothing in its place.
+pub(crate) fn unreachable_reason(dirs: &Dirs) -> Option<String> {
+    let socket = dirs.daemon_socket();
+    let connected = unix_socket::connect(&socket);
+    match connected
+        .err()
+        .filter(|it| !unix_socket::is_not_listening(it))
+    {
+        Some(error) => Some(format!("{} cannot be reached: {error}", socket.display())),
+        None => unreachable_message(dirs),
+    }
+}
+
 /// The error if no process listens on the sockets and the state directory is locked: by a daemon, or
 /// by a client that runs the engine itself.
-pub(crate) fn unreachable_message(dirs: &Dirs) -> Option<String> {
+fn unreachable_message(dirs: &Dirs) -> Option<String> {
     let pid = lock_holder(&dirs.state_lock())?;
     if is_client(pid) {
         return Some(format!(
             "process {pid} runs the engine itself, as with --no-daemon, and has {} to itself until \
              it ends; try again then, or name another --state-dir",
             dirs.state.display()
+        ));
+    }
+    if lock_holder(&dirs.lock()) == Some(pid) {
+        return Some(format!(
+            "the daemon (process {pid}) is starting or ending; try again"
         ));
     }
     Some(format!(
@@ -78,6 +104,14 @@ pub(crate) fn unreachable_message(dirs: &Dirs) -> Option<String> {
         dirs.state.display(),
         dirs.daemon_socket().display()
     ))
+}
+
+/// The error about a daemon that accepts connections and does not answer.
+pub(crate) fn silent_message(dirs: &Dirs) -> String {
+    match lock_holder(&dirs.lock()) {
+        Some(pid) => silence_message(pid),
+        None => "the daemon does not answer".to_owned(),
+    }
 }
 
 /// Who holds the lock of the state directory, in words.

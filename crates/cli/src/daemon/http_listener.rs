@@ -33,6 +33,28 @@ pub(crate) struct HttpListener {
     token_status: TokenStatus,
 }
 
+/// Whether HTTP is served.
+#[derive(Debug)]
+pub(crate) enum HttpStart {
+    /// It is not configured.
+    Off,
+    /// Its address cannot be used; which, and why.
+    Failed(String),
+    /// It is served.
+    Open(Box<HttpListener>),
+}
+
+impl HttpStart {
+    /// The listener, or why there is none although it is configured.
+    pub(crate) fn into_parts(self) -> (Option<HttpListener>, Option<String>) {
+        match self {
+            Self::Off => (None, None),
+            Self::Failed(problem) => (None, Some(problem)),
+            Self::Open(listener) => (Some(*listener), None),
+        }
+    }
+}
+
 /// What a client needs for access.
 #[derive(Debug)]
 pub(crate) enum TokenStatus {
@@ -55,9 +77,9 @@ impl HttpListener {
         config: &Config,
         env: &ProcessEnv,
         mode: StartMode,
-    ) -> Result<Option<Self>, CommandError> {
+    ) -> Result<HttpStart, CommandError> {
         if mode == StartMode::OnDemand && !config.has_http_port() {
-            return Ok(None);
+            return Ok(HttpStart::Off);
         }
         let wanted = config.http_address()?;
         let listener = match bind(wanted) {
@@ -65,7 +87,7 @@ impl HttpListener {
             // A client that needed a daemon does not need HTTP.
             Err(error) if mode == StartMode::OnDemand => {
                 tracing::error!(%error, %wanted, "HTTP is not served");
-                return Ok(None);
+                return Ok(HttpStart::Failed(format!("{wanted}: {error}")));
             }
             Err(error) => return Err(bind_failed(config, wanted, &error)),
         };
@@ -75,13 +97,13 @@ impl HttpListener {
         let mcp_options = config.mcp_http_options(default_directory(env), tools);
         let directory = mcp_options.client_context.cwd.as_path();
         let project = project_of(directory, Some(&paths::home(env)));
-        Ok(Some(Self {
+        Ok(HttpStart::Open(Box::new(Self {
             address: listener.local_addr().map_err(bind_error)?,
             options: config.http_options(own_principal(), project),
             mcp_options,
             token_status: token_status(config)?,
             listener,
-        }))
+        })))
     }
 
     /// Creates a token if there is none and a person will see it. Called last: it is shown once.

@@ -35,12 +35,13 @@ mod stdio_sessions;
 pub(crate) mod streams;
 
 pub(crate) use daemon_location::{
-    check_state_dir, state_dir_mismatch, state_holder, unreachable_message,
+    check_state_dir, silence_message, silent_message, state_dir_mismatch, state_holder,
+    unreachable_reason,
 };
 pub(crate) use http_listener::own_principal;
 pub(crate) use launch::{DaemonLauncher, connect_or_start};
 pub(crate) use run::{StartMode, executable, run, wait_for_shutdown_signal};
-pub(crate) use settings_record::check as check_settings;
+pub(crate) use settings_record::{check as check_settings, daemon_value};
 pub(crate) use stdio_server::tool_set;
 pub(crate) use stdio_sessions::{
     caller as stdio_session_caller, end as end_session, is_stdio_session, stdio_session,

@@ -138,10 +138,11 @@ fn serve(
     let lock = Arc::new(Mutex::new(lock));
     let runtime = runtime()?;
     let result = runtime.block_on(async {
-        let http_listener = HttpListener::open(config, env, mode)?;
+        let (http_listener, http_problem) = HttpListener::open(config, env, mode)?.into_parts();
         let web_access = http_listener.as_ref().map(HttpListener::web_access);
         let lock = Arc::clone(&lock);
         let daemon = Daemon::open(config, env, lock, web_access.clone(), examiner).await?;
+        let daemon = daemon.with_http_problem(http_problem);
         let http_listener = http_listener
             .map(|web| web.ensure_token(config, mode))
             .transpose()?;
@@ -273,6 +274,12 @@ impl Daemon {
             lock,
             dirs,
         })
+    }
+
+    /// The same with the reason why HTTP is not served although it is configured.
+    fn with_http_problem(mut self, problem: Option<String>) -> Self {
+        self.stdio_server.rest = self.stdio_server.rest.with_http_problem(problem);
+        self
     }
 
     /// Serves until a stop is requested, then shuts down in order.

@@ -31,10 +31,14 @@ const LIMITING: [&str; 8] = [
     "policy.",
     "quotas.",
 ];
+/// The level that a client sends with each request.
+const DEFAULT_LEVEL: &str = "isolation.default";
+/// The settings of HTTP, which those of `serve` differ in.
+const HTTP: &str = "http.";
 /// Settings of each process, of each client, or of `serve`.
 const PER_PROCESS: [&str; 6] = [
     "environment.inherit",
-    "http.",
+    HTTP,
     "log",
     "mcp.",
     "runtime_dir",
@@ -100,14 +104,48 @@ pub(crate) fn check(config: &Config, dirs: &Dirs) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn difference_message(setting: &Setting, record: &SettingsRecord) -> String {
-    let Setting { key, value, source } = setting;
-    let pid = record.pid;
-    let daemon_value = match record.settings.get(key.name) {
+/// What the daemon that runs has for a setting, where that is something else.
+#[derive(Debug)]
+pub(crate) struct DaemonValue {
+    /// The OS pid of the daemon.
+    pub(crate) pid: u32,
+    pub(crate) value: Value,
+    /// The value for people.
+    pub(crate) text: String,
+}
+
+/// What the daemon that runs has for this setting. None where it has the same, or each process has
+/// a value of its own.
+pub(crate) fn daemon_value(dirs: &Dirs, setting: &Setting) -> Option<DaemonValue> {
+    let name = setting.key.name;
+    let is_per_process = PER_PROCESS.iter().any(|prefix| name.starts_with(prefix));
+    let is_of_client = CLIENT_KEYS.contains(&name) || name == DEFAULT_LEVEL;
+    if (is_per_process && !name.starts_with(HTTP)) || is_of_client {
+        return None;
+    }
+    let mut record = read(dirs)?;
+    let value = record.settings.remove(name)?;
+    let text = value_text(Some(&value));
+    (value != value_of(setting)).then_some(DaemonValue {
+        pid: record.pid,
+        value,
+        text,
+    })
+}
+
+/// A recorded value for people.
+fn value_text(value: Option<&Value>) -> String {
+    match value {
         None | Some(Value::Null) => "unset".to_owned(),
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
-    };
+    }
+}
+
+fn difference_message(setting: &Setting, record: &SettingsRecord) -> String {
+    let Setting { key, value, source } = setting;
+    let pid = record.pid;
+    let daemon_value = value_text(record.settings.get(key.name));
     format!(
         "{} = {value} ({source}) is not in force: the daemon that runs (pid {pid}) has {daemon_value}",
         key.name
@@ -122,7 +160,7 @@ fn is_compared(setting: &Setting) -> bool {
         return false;
     }
     // A client sends its own with each request, but for those of files.
-    let is_sent = CLIENT_KEYS.contains(&name) || name == "isolation.default";
+    let is_sent = CLIENT_KEYS.contains(&name) || name == DEFAULT_LEVEL;
     match setting.source {
         SettingSource::Default => false,
         SettingSource::Flag(_) => !is_sent,

@@ -5,15 +5,15 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use hyper::Method;
 use ostler_api::HealthBody;
+use ostler_http::rest::HTTP_PROBLEM_HINT;
 use ostler_model::{Capability, CapabilitySet, LimitBackend};
 use serde::Serialize;
 
-use crate::client::RequestBody;
+use crate::client::DaemonState;
 use crate::config::check_secrets;
 use crate::context::CliContext;
-use crate::daemon::{state_dir_mismatch, unreachable_message};
+use crate::daemon::{silent_message, state_dir_mismatch, unreachable_reason};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct DoctorCheck {
@@ -146,22 +146,10 @@ fn secrets(context: &CliContext) -> DoctorCheck {
 
 async fn daemon(context: &CliContext) -> DoctorCheck {
     let client = context.running_daemon_client();
-    let request = client.call::<HealthBody>(Method::GET, "/api/v1/health", RequestBody::None);
-    let (ok, detail) = match request.await {
-        Ok(health) if health.version != env!("CARGO_PKG_VERSION") => (
-            false,
-            format!(
-                "version {} runs, this is {}; `ostler shutdown` lets the next command start it \
-                 anew",
-                health.version,
-                env!("CARGO_PKG_VERSION")
-            ),
-        ),
-        Ok(health) => match state_dir_mismatch(&context.dirs, &health.state_dir) {
-            Some(other) => (false, other),
-            None => (true, format!("runs as process {}", health.pid)),
-        },
-        Err(_) => match unreachable_message(&context.dirs) {
+    let (ok, detail) = match client.daemon_state().await {
+        DaemonState::Answers(health) => running_daemon(context, &health),
+        DaemonState::Silent => (false, silent_message(&context.dirs)),
+        DaemonState::Unreachable => match unreachable_reason(&context.dirs) {
             Some(message) => (false, message),
             None => (true, "not running; started on demand".to_owned()),
         },
@@ -170,5 +158,29 @@ async fn daemon(context: &CliContext) -> DoctorCheck {
         what: "daemon",
         ok,
         detail,
+    }
+}
+
+/// Whether the daemon is the right one and serves all that it is configured to.
+fn running_daemon(context: &CliContext, health: &HealthBody) -> (bool, String) {
+    let version = env!("CARGO_PKG_VERSION");
+    if health.version != version {
+        let message = format!(
+            "version {} runs, this is {version}; `ostler shutdown` lets the next command start it \
+             anew",
+            health.version
+        );
+        return (false, message);
+    }
+    if let Some(other) = state_dir_mismatch(&context.dirs, &health.state_dir) {
+        return (false, other);
+    }
+    let running = format!("runs as process {}", health.pid);
+    match &health.http_problem {
+        Some(problem) => (
+            false,
+            format!("{running}; HTTP is not served: {problem}; {HTTP_PROBLEM_HINT}"),
+        ),
+        None => (true, running),
     }
 }

@@ -115,6 +115,12 @@ pub(crate) async fn suggest(client: &DaemonClient, id: &str, error: CommandError
     if !error.code().is_some_and(|code| unknown.contains(&code)) {
         return error;
     }
+    if let Some(service) = living_service(client, id).await {
+        return error.with_subject(id).with_hint(format!(
+            "{id} is a service: `ostler service logs {id}` shows its output, `ostler service --help` \
+             what else takes its name; as an execution it is {service}"
+        ));
+    }
     let error = error.with_subject(id).with_hint(ID_HINT);
     let Ok(list) = list_executions(client, &[("limit", "1000")]).await else {
         return error;
@@ -126,4 +132,20 @@ pub(crate) async fn suggest(client: &DaemonClient, id: &str, error: CommandError
     let command = list.executions.iter().find(|info| info.id == suggestion);
     let command = command.map_or("", |info| info.command.as_str());
     error.with_hint(format!("did you mean {suggestion} ({command})?"))
+}
+
+/// The id of the living service with this name.
+async fn living_service(client: &DaemonClient, name: &str) -> Option<String> {
+    let query = [
+        ("service", "true"),
+        ("status", "running"),
+        ("limit", "1000"),
+    ];
+    let list = list_executions(client, &query).await.ok()?;
+    let is_meant = |info: &ExecutionBody| {
+        let service = info.service.as_deref();
+        service.is_some_and(|service| service.name == name)
+    };
+    let info = list.executions.into_iter().find(is_meant)?;
+    Some(info.id)
 }

@@ -14,6 +14,10 @@ pub(crate) struct Style {
     colour: bool,
 }
 
+fn is_dumb(env: &ProcessEnv) -> bool {
+    env.get("TERM").is_some_and(|term| term == "dumb")
+}
+
 impl Style {
     /// For standard output: coloured when that is a terminal, `NO_COLOR` is unset and `TERM` is not
     /// `dumb`.
@@ -40,10 +44,14 @@ impl Style {
         io::stdout().is_terminal()
     }
 
+    /// Whether standard output is a terminal that moves its cursor: one with `TERM=dumb` does not.
+    pub(crate) fn is_stdout_screen(env: &ProcessEnv) -> bool {
+        Self::is_stdout_terminal() && !is_dumb(env)
+    }
+
     fn for_stream(stream: &impl IsTerminal, env: &ProcessEnv) -> Self {
-        let dumb = env.get("TERM").is_some_and(|term| term == "dumb");
         Self {
-            colour: stream.is_terminal() && env.get("NO_COLOR").is_none() && !dumb,
+            colour: stream.is_terminal() && env.get("NO_COLOR").is_none() && !is_dumb(env),
         }
     }
 

@@ -258,12 +258,18 @@ impl ServiceClient {
         match suggestion {
             Some(suggestion) => error.with_hint(format!("did you mean {suggestion}?")),
             None if names.is_empty() => error.with_hint(candidates.none_hint()),
+            None if names_known(&error) => error,
             None => {
                 let listed = &names[..names.len().min(MAX_NAMES)];
                 error.with_hint(format!("there are {}", listed.join(", ")))
             }
         }
     }
+}
+
+/// Whether the message has the names that there are.
+fn names_known(error: &CommandError) -> bool {
+    error.message().is_some_and(|it| it.contains("; known: "))
 }
 
 /// Sends a request; if the policy requires an approval and there is a terminal, prompts for it and

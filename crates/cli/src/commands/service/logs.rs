@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use hyper::Method;
 use ostler_api::{EventsBody, ExecutionBody, ServiceBody};
 use ostler_model::duration::as_millis;
 use ostler_model::{ErrorCode, REPLACED};
 
-use super::client::{ServiceClient, service_client};
+use super::client::{AllWorkspacesArgs, ServiceClient, service_client};
 use crate::client::RequestBody;
 use crate::commands::logs::{self, LogsArgs};
 use crate::context::{CliContext, block_on};
@@ -16,13 +17,23 @@ use crate::error::{CommandError, CommandResult};
 /// How long a replaced service is given to be started again.
 const REPLACEMENT_WAIT: Duration = Duration::from_secs(30);
 
+/// What `service logs` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ServiceLogsArgs {
+    #[command(flatten)]
+    logs: LogsArgs,
+    #[command(flatten)]
+    workspaces: AllWorkspacesArgs,
+}
+
 /// Shows the output of a service. With `--follow`, one that is replaced, because its definition
 /// changed for example, is followed further.
 ///
 /// # Errors
 /// When the service is unknown or never ran, or its output cannot be read or written.
-pub(super) fn run(context: &CliContext, mut args: LogsArgs) -> CommandResult {
-    let client = service_client(context, None)?;
+pub(super) fn run(context: &CliContext, args: ServiceLogsArgs) -> CommandResult {
+    let client = service_client(context, None)?.with_workspaces(args.workspaces);
+    let mut args = args.logs;
     let service = block_on(client.show(&args.id))?;
     let is_named = service.name == args.id;
     let name = service.name.clone();

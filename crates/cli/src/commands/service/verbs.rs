@@ -7,11 +7,11 @@ use super::detect::DetectArgs;
 use super::down::DownArgs;
 use super::import::ImportArgs;
 use super::list::ServiceListArgs;
+use super::logs::ServiceLogsArgs;
 use super::start::{EnsureArgs, ServiceStartArgs};
 use super::stop_restart::{DismissArgs, NamesArgs, ServiceRestartArgs, ServiceStopArgs};
 use super::up::UpArgs;
 use super::why::WhyArgs;
-use crate::commands::logs::LogsArgs;
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
@@ -34,7 +34,7 @@ pub(crate) enum ServiceVerb {
     Ps(ServiceListArgs),
     /// Show what a service printed
     #[command(mut_arg("id", |arg| arg.value_name("NAME").help("Which service")))]
-    Logs(LogsArgs),
+    Logs(ServiceLogsArgs),
     /// Say why a service is where it is
     #[command(visible_alias = "status")]
     Why(WhyArgs),
