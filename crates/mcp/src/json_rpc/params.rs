@@ -73,17 +73,20 @@ pub(crate) fn params_problem(request: &CustomRequest, meta: &RequestMetaObject) 
     };
     let params = request.params.clone().unwrap_or(Value::Object(Map::new()));
     let problem = match params.as_object().map(other_problem) {
+        Some(META_PROBLEM) => META_PROBLEM.to_owned(),
         Some(other) => check(params).unwrap_or_else(|| other.to_owned()),
         None => "they must be an object".to_owned(),
     };
     Some(format!("params of {}: {problem}", request.method))
 }
 
+const META_PROBLEM: &str = "_meta must be an object";
+
 /// The problem with params whose own fields are right.
 fn other_problem(params: &Map<String, Value>) -> &'static str {
     match params.get("_meta") {
         Some(Value::Object(_)) => "a field of _meta has the wrong type",
-        Some(_) => "_meta must be an object",
+        Some(_) => META_PROBLEM,
         None => "they are not those of the method",
     }
 }

@@ -66,10 +66,9 @@ async fn text_goes_on_from_an_offset() {
     assert!(text(&result).contains("no new output"), "{}", text(&result));
     let more = json!({"view": "text", "offset": 0, "limit": 5});
     let result = read(&mut client, &id, more).await;
-    assert!(
-        fields(&result)["next_offset"].as_u64().unwrap() <= 5,
-        "{result}"
-    );
+    // A page does not end within a control sequence, with which this output begins.
+    let next = fields(&result)["next_offset"].as_u64().unwrap();
+    assert!((5..100).contains(&next), "{result}");
 }
 
 #[tokio::test]
