@@ -102,10 +102,6 @@ def test_no_directory_for_temporary_files_is_made(installation):
     assert "TMPDIR" in told and not place.exists(), told
 
 
-def test_an_unknown_question_is_like_all_that_there_is_not(installation):
-    refused(installation, "interactions", "answer", "int-aaaaaaaaaaaa", "yes", code=66)
-
-
 def test_the_help_names_what_is_required_and_every_kind_of_error(installation):
     assert b"Usage: ostler token new [OPTIONS] <NAME>" in installation.cli("token", "new", "--help").stdout
     codes = installation.cli("--help").stdout.decode()

@@ -56,7 +56,8 @@ def test_an_export_whose_output_is_removed_meanwhile_fails(installation, verb, f
 def begin_export(installation, pid, *words):
     """An export that has begun and is not read any further."""
     argv = installation.argv("export", pid, *words)
-    writer = subprocess.Popen(argv, env=installation.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # Without a buffer: `communicate` would not return what is left in it.
+    writer = subprocess.Popen(argv, env=installation.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
     return writer, writer.stdout.read(10_000)
 
 

@@ -13,9 +13,6 @@ use ostler_sys::regular_file;
 /// The exit code if the reader of standard output closed it: 128 + SIGPIPE.
 pub(crate) const EXIT_BROKEN_PIPE: u8 = 141;
 
-/// The HTTP status of a problem about something that there is not.
-const NOT_FOUND: u16 = 404;
-
 /// Why a verb could not be carried out.
 #[derive(Debug)]
 pub(crate) enum CommandError {
@@ -175,20 +172,14 @@ impl fmt::Display for CommandError {
 impl From<Problem> for CommandError {
     fn from(problem: Problem) -> Self {
         Self::Failure {
-            exit: unknown_interaction_exit(&problem),
             code: problem.code.0,
             message: problem.message,
             hint: problem.hint,
+            exit: None,
             approval: problem.approval.map(Into::into),
             is_spawn_failure: problem.spawn_failed,
         }
     }
-}
-
-/// The exit code where a question is unknown: that of other things that there are not.
-fn unknown_interaction_exit(problem: &Problem) -> Option<u8> {
-    let is_unknown = problem.code.0 == ErrorCode::Interaction && problem.status == NOT_FOUND;
-    is_unknown.then_some(ErrorCode::ProcessNotFound.info().exit)
 }
 
 impl From<&ostler_engine::Error> for CommandError {

@@ -178,11 +178,12 @@ Exit codes:
   127 when the program was not found. Otherwise:
     0    done
     64   invalid argument (value_error, template_error)
-    66   no such execution, session, context or question, or not yours (process_not_found)
+    66   no such execution, session or context, or not yours (process_not_found)
     69   the daemon cannot be reached or started (initialization_error)
     70   our mistake (internal_error)
     71   refused as things are: by the system, so that a start, signal or clean failed
-         (process_control_error), by a question (interaction_error) or a service (service_error)
+         (process_control_error), about a question, also an unknown one (interaction_error),
+         or by a service (service_error)
     74   storage cannot be read or written, or output that was to be shown is lost (storage_error)
     75   try again later (process_timeout, quota_exceeded)
     77   not allowed (security_error, permission_error)
