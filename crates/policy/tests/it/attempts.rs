@@ -116,15 +116,19 @@ fn wrapped(wrapping: &str, line: &str) -> String {
         .replace("{}", line)
 }
 
-/// Every attempt of a class, in every wrapping.
-fn none_is_allowed_wrapped(class: &str) {
+/// How many times fewer wrappings the quick tier tries for each attempt.
+const QUICK_STRIDE: usize = 3;
+
+/// Every attempt of a class, in every `stride`th wrapping, of which each attempt begins with another.
+fn none_is_allowed_wrapped(class: &str, stride: usize) {
     let set = shipped();
     let mut missed = Vec::new();
-    for (_, line) in attempts().into_iter().filter(|(it, _)| it == class) {
+    let lines = attempts().into_iter().filter(|(it, _)| it == class);
+    for (number, (_, line)) in lines.enumerate() {
         if line.starts_with("argv ") || line.starts_with("set ") {
             continue;
         }
-        for wrapping in WRAPPINGS {
+        for wrapping in WRAPPINGS.into_iter().skip(number % stride).step_by(stride) {
             // Lines that only shells other than bash read differently.
             if class == "keywords" && wrapping.contains("bash") {
                 continue;
@@ -143,7 +147,7 @@ macro_rules! wrapped_classes {
         const CLASSES: &[&str] = &[$($class),*];
         $(#[test]
         fn $test() {
-            none_is_allowed_wrapped($class);
+            none_is_allowed_wrapped($class, QUICK_STRIDE);
         })*
     };
 }
@@ -161,6 +165,13 @@ wrapped_classes! {
     shells_in_whatever_they_are_wrapped: "shells",
     standard_input_in_whatever_it_is_wrapped: "stdin",
     wrappers_in_whatever_they_are_wrapped: "wrappers",
+}
+
+#[test]
+fn full_every_attempt_in_every_wrapping() {
+    for class in CLASSES {
+        none_is_allowed_wrapped(class, 1);
+    }
 }
 
 #[test]
