@@ -20,6 +20,7 @@ mod engine_inner;
 pub mod error;
 mod execution;
 mod fd_shortage;
+mod file_owner;
 mod follow;
 mod hooks;
 pub mod info;
@@ -75,6 +76,7 @@ pub use self::engine_inner::{LEDGER, LEDGER_HEADS, LOCK_FILE};
 pub use engine::{Engine, EventFeedPage, EventFeedQuery, SCANNED_EVENTS};
 pub use error::{ContextError, Error, ProjectError};
 pub use fd_shortage::{is_out_of_fds, read_with_free_fds, wait_for_free_fds};
+pub use file_owner::is_trusted_owner;
 pub use follow::OutputFollower;
 pub use info::{
     CleanOutcome, ExecutionInfo, LifecycleEvent, LineMatch, Prompt, QueueWait, QueuedStart,

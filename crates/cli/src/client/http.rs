@@ -32,8 +32,8 @@ const OCTETS: &str = "application/octet-stream";
 pub(crate) struct DaemonClient {
     socket: PathBuf,
     launch: Option<DaemonLauncher>,
-    /// Whether the user is told of a daemon that does not answer.
-    tells_silence: bool,
+    /// Whether a note is printed where the daemon does not answer.
+    prints_silence_note: bool,
 }
 
 /// The body of a request; cheap to clone.
@@ -67,7 +67,7 @@ impl DaemonClient {
         Self {
             socket,
             launch,
-            tells_silence: true,
+            prints_silence_note: true,
         }
     }
 
@@ -79,10 +79,10 @@ impl DaemonClient {
         }
     }
 
-    /// A client of the same daemon, which tells nobody of one that does not answer.
+    /// A client of the same daemon, which prints no note where it does not answer.
     pub(super) fn without_silence_note(&self) -> Self {
         Self {
-            tells_silence: false,
+            prints_silence_note: false,
             ..self.clone()
         }
     }
@@ -198,7 +198,7 @@ impl DaemonClient {
         let response = tokio::select! {
             biased;
             response = send(stream, request) => response?,
-            never = note.print_when_silent(), if self.tells_silence => match never {},
+            never = note.print_when_silent(), if self.prints_silence_note => match never {},
         };
         let status = response.response.status();
         if status.is_success() {

@@ -1,6 +1,6 @@
 //! Tells the user of a daemon that accepts connections and does not answer: one that was stopped by
 //! a signal or hangs. A request that takes its time, as one that waits for the end of a command, is
-//! told apart by another one, which a daemon answers at once.
+//! distinguished by another one, which a daemon answers at once.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ impl SilenceNote {
             && let Some(pid) = pid
             && !IS_PRINTED.swap(true, Ordering::Relaxed)
         {
-            crate::print_note(&crate::daemon::silence_message(pid));
+            crate::print_note(&crate::daemon::unresponsive_message(pid));
         }
         std::future::pending().await
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::client::DaemonState;
 use crate::context::{CliContext, block_on};
-use crate::daemon::{silent_message, state_dir_mismatch, unreachable_reason};
+use crate::daemon::{state_dir_mismatch, unreachable_reason, unresponsive_daemon_message};
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, print_json};
 
@@ -33,7 +33,7 @@ pub(crate) fn run(context: &CliContext, args: &VersionArgs) -> CommandResult {
         DaemonState::Unreachable => (None, unreachable_reason(&context.dirs)),
         DaemonState::Silent => {
             exit = ErrorCode::Initialization.info().exit;
-            (None, Some(silent_message(&context.dirs)))
+            (None, Some(unresponsive_daemon_message(&context.dirs)))
         }
     };
     context.report_problems();

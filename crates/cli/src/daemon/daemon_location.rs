@@ -62,7 +62,7 @@ pub(crate) fn unreachable_daemon(dirs: &Dirs) -> Option<(u32, String)> {
 }
 
 /// The message about a daemon that accepts connections and does not answer.
-pub(crate) fn silence_message(pid: u32) -> String {
+pub(crate) fn unresponsive_message(pid: u32) -> String {
     format!(
         "the daemon (process {pid}) does not answer; `kill -9 {pid}` ends it, and what runs goes on"
     )
@@ -107,9 +107,9 @@ fn unreachable_message(dirs: &Dirs) -> Option<String> {
 }
 
 /// The error about a daemon that accepts connections and does not answer.
-pub(crate) fn silent_message(dirs: &Dirs) -> String {
+pub(crate) fn unresponsive_daemon_message(dirs: &Dirs) -> String {
     match lock_holder(&dirs.lock()) {
-        Some(pid) => silence_message(pid),
+        Some(pid) => unresponsive_message(pid),
         None => "the daemon does not answer".to_owned(),
     }
 }

@@ -35,8 +35,8 @@ mod stdio_sessions;
 pub(crate) mod streams;
 
 pub(crate) use daemon_location::{
-    check_state_dir, silence_message, silent_message, state_dir_mismatch, state_holder,
-    unreachable_reason,
+    check_state_dir, state_dir_mismatch, state_holder, unreachable_reason,
+    unresponsive_daemon_message, unresponsive_message,
 };
 pub(crate) use http_listener::own_principal;
 pub(crate) use launch::{DaemonLauncher, connect_or_start};

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::client::DaemonState;
 use crate::config::check_secrets;
 use crate::context::CliContext;
-use crate::daemon::{silent_message, state_dir_mismatch, unreachable_reason};
+use crate::daemon::{state_dir_mismatch, unreachable_reason, unresponsive_daemon_message};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct DoctorCheck {
@@ -148,7 +148,7 @@ async fn daemon(context: &CliContext) -> DoctorCheck {
     let client = context.running_daemon_client();
     let (ok, detail) = match client.daemon_state().await {
         DaemonState::Answers(health) => running_daemon(context, &health),
-        DaemonState::Silent => (false, silent_message(&context.dirs)),
+        DaemonState::Silent => (false, unresponsive_daemon_message(&context.dirs)),
         DaemonState::Unreachable => match unreachable_reason(&context.dirs) {
             Some(message) => (false, message),
             None => (true, "not running; started on demand".to_owned()),

@@ -1,6 +1,5 @@
 //! The rules of a workspace, which can only tighten a policy.
 
-use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use ostler_policy::{RuleSet, RuleSource, RuleTier};
 use ostler_sys::regular_file;
 
 use crate::error::Error;
+use crate::file_owner::is_trusted_owner;
 
 /// A workspace's own rules, below its directory.
 const WORKSPACE_FILE: &str = ".ostler/policy.toml";
@@ -59,16 +59,8 @@ fn workspace_file(directory: &Path) -> PathBuf {
 /// refusal.
 fn read_rules(directory: &Path, cwd: &Path) -> io::Result<Option<String>> {
     let file = regular_file::open_beneath(directory, Path::new(WORKSPACE_FILE))?;
-    if !is_trusted(&file, cwd)? {
+    if !is_trusted_owner(file.metadata()?.uid(), cwd) {
         return Ok(None);
     }
     regular_file::text_of(file, FILE_BYTES).map(Some)
-}
-
-/// Whether a file belongs to root, to this user, or to the owner of the working directory.
-fn is_trusted(file: &File, cwd: &Path) -> io::Result<bool> {
-    let uid = file.metadata()?.uid();
-    let process = rustix::process::geteuid().as_raw();
-    let owns_cwd = || fs::metadata(cwd).is_ok_and(|cwd| cwd.uid() == uid);
-    Ok(uid == 0 || uid == process || owns_cwd())
 }

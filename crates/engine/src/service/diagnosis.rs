@@ -144,7 +144,7 @@ fn shows_lines(input: &DiagnosisInput<'_>, status: &str) -> bool {
     }
 }
 
-/// Whether it ended well, and before the condition of its readiness that its definition names.
+/// Whether it ended before the condition of readiness that its definition names was met.
 fn ended_too_early(info: &ServiceInfo, state: &State) -> bool {
     let is_explicit = info.plan.ready.when != ReadyCondition::Auto;
     state.ending.is_some() && state.ready_evidence.is_none() && is_explicit

@@ -46,16 +46,16 @@ struct PlanRun<'a> {
 type StepOutcomes<'a> = HashMap<&'a str, watch::Sender<Option<Result<(), String>>>>;
 
 /// While it has a name, a step is in progress: dropped then, it records that its start was given up.
-struct GivenUpStart<'a, 'c> {
+struct StepGuard<'a, 'c> {
     starter: ServiceStarter<'c>,
     progress: &'a StartProgress,
     name: Option<String>,
 }
 
-impl Drop for GivenUpStart<'_, '_> {
+impl Drop for StepGuard<'_, '_> {
     fn drop(&mut self) {
         let starter = self.starter;
-        // What an engine that ends leaves is told by the next one.
+        // The next engine reports what one that ends leaves.
         let is_reported = starter.core.closing.is_cancelled() || self.progress.has_session_ended();
         if let Some(name) = self.name.take().filter(|_| !is_reported) {
             let problem = Some("the request that started it was given up".to_owned());
@@ -186,7 +186,7 @@ impl<'c> ServiceStarter<'c> {
             Some(service) => self.expected_name(service),
             None => step.name.clone(),
         };
-        let mut given_up = GivenUpStart {
+        let mut guard = StepGuard {
             starter: self,
             progress: run.progress,
             name: step.service.is_some().then(|| name.clone()),
@@ -200,7 +200,7 @@ impl<'c> ServiceStarter<'c> {
         let was_stopped = matches!(done, Err(Error::Service(ServiceError::StoppedBeforeStart)));
         let in_background = run.progress.set_result(index, done);
         let services = &self.manager.services;
-        given_up.name = None;
+        guard.name = None;
         let key = self.key(&name);
         match &problem {
             None => services.record_start(self.caller, key, None),

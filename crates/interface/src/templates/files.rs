@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use ostler_engine::projects_contain;
+use ostler_engine::{is_trusted_owner, projects_contain};
 use ostler_model::{ErrorCode, ProjectSet};
 use ostler_template::{FILE_BYTES, TemplateCatalog, TemplateProblem, TemplateSource, TemplateTier};
 use rustix::fs::{Mode, OFlags};
@@ -147,8 +147,7 @@ fn read_file(path: &Path, cwd: &Path) -> io::Result<String> {
         return Err(io::Error::other("it is no regular file"));
     }
     let uid = metadata.uid();
-    let process = rustix::process::geteuid().as_raw();
-    if !is_trusted(uid, process, fs::metadata(cwd)?.uid()) {
+    if !is_trusted_owner(uid, cwd) {
         let cwd = cwd.display();
         return Err(io::Error::other(format!(
             "it belongs to user {uid}, who neither runs this program nor owns {cwd}"
@@ -159,11 +158,6 @@ fn read_file(path: &Path, cwd: &Path) -> io::Result<String> {
     let limit = u64::try_from(FILE_BYTES + 1).unwrap_or(u64::MAX);
     file.take(limit).read_to_string(&mut text)?;
     Ok(text)
-}
-
-/// Whether a file of this owner counts, by the users of this process and of the working directory.
-const fn is_trusted(owner: u32, process: u32, cwd_owner: u32) -> bool {
-    owner == 0 || owner == process || owner == cwd_owner
 }
 
 #[cfg(test)]
@@ -246,12 +240,5 @@ mod tests {
         let catalog = TemplateFiles::default().read(Some(root.path()), &ProjectSet::All);
         assert!(catalog.find("t127").is_some() && catalog.find("t128").is_none());
         assert!(problems(&catalog).contains("has 129 files"));
-    }
-
-    #[test]
-    fn a_file_of_another_user_above_the_project_is_not_trusted() {
-        assert!(is_trusted(0, 1000, 1000) && is_trusted(1000, 1000, 0));
-        assert!(is_trusted(1001, 1000, 1001));
-        assert!(!is_trusted(1001, 1000, 1000) && !is_trusted(1001, 0, 0));
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn clear_below(dir: BorrowedFd<'_>, floor: TruncationPoint) -> Result
         Err(error) if is_full(&error) => clear_on_full_disk(dir, floor, error),
         written => {
             written.map_err(floor_failed)?;
-            plan_clear(dir, floor)?.carry_out(dir)
+            plan_clear(dir, floor)?.execute(dir)
         }
     }
 }
@@ -38,7 +38,7 @@ fn clear_on_full_disk(
 ) -> Result<(), WriteError> {
     let plan = plan_clear(dir, floor)?;
     if files::overwrite_floor(dir, floor).is_ok() {
-        return plan.carry_out(dir);
+        return plan.execute(dir);
     }
     let reserved = NewFloor::create(dir).ok();
     let makes_room = match &reserved {
@@ -49,7 +49,7 @@ fn clear_on_full_disk(
     if !makes_room {
         return Err(floor_failed(refused));
     }
-    plan.carry_out(dir)?;
+    plan.execute(dir)?;
     let new = reserved.map_or_else(|| NewFloor::create(dir), Ok);
     new.and_then(|new| {
         new.write(floor)?;
@@ -134,7 +134,7 @@ impl ClearPlan {
         })
     }
 
-    fn carry_out(&self, dir: BorrowedFd<'_>) -> Result<(), WriteError> {
+    fn execute(&self, dir: BorrowedFd<'_>) -> Result<(), WriteError> {
         for step in &self.0 {
             match step {
                 ClearStep::Discard(number) => discard(dir, *number)?,

@@ -10,6 +10,7 @@ use ostler_sys::regular_file::{self, WrongFileType};
 
 use super::parse;
 use super::parse::FILE_BYTES;
+use crate::file_owner::is_trusted_owner;
 use crate::service::ServiceError;
 use crate::service::definition::ServiceDefinition;
 
@@ -122,11 +123,9 @@ pub(crate) fn find_wrong_type(cwd: &Path, home: Option<&Path>) -> Option<String>
 /// A file above the workspace may belong to another user (`/tmp/ostler.toml`): it counts only when
 /// it belongs to root, to this user, or to the owner of the caller's working directory.
 fn check_trusted(path: &Path, cwd: &Path) -> Result<(), ServiceError> {
-    let owner = |path: &Path| fs::metadata(path).map(|metadata| metadata.uid());
     let unreadable = |error| manifest_error(path, format!("cannot be read: {error}"));
-    let uid = owner(path).map_err(unreadable)?;
-    let me = rustix::process::geteuid().as_raw();
-    if uid == 0 || uid == me || owner(cwd).is_ok_and(|of_cwd| of_cwd == uid) {
+    let uid = fs::metadata(path).map_err(unreadable)?.uid();
+    if is_trusted_owner(uid, cwd) {
         return Ok(());
     }
     let problem = format!(
